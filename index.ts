@@ -1,0 +1,7 @@
+/** The package's face. */
+export * as generation from './generation';
+export * as layers from './layers';
+export * as models from './models';
+export * from './ops';
+export * as patches from './src/patches';
+export * as training from './training';

@@ -1,0 +1,45 @@
+/** What a feature map is. One object may serve many layers: it holds no tensors and no state. */
+import type * as tf from '@tensorflow/tfjs-core';
+import type {PointwiseMap} from '../../src/pointwise';
+
+/** Where in the sequence the rows of `x` stand, and what else a map may need. All fields are optional. */
+export interface FeatureMapContext {
+  /** Axis of x that runs along the sequence. Default 2 (BHND). */
+  sequenceAxis?: number;
+  /** Axis of x that runs over heads. Default 1 (BHND). */
+  headAxis?: number;
+  /** Position of the first row. Default 0. */
+  offset?: number;
+  /** [B,N]; 1 keeps. */
+  mask?: tf.Tensor;
+  /** The map's trainable weights, by name. */
+  weights?: tf.NamedTensorMap;
+  /** Default false. */
+  training?: boolean;
+}
+
+/** A weight that a layer creates for a map with its own addWeight. */
+export interface FeatureMapWeight {
+  name: string;
+  shape: number[];
+  /** Values, or the name of a Keras initializer. Typed arrays, never tensors. */
+  initializer: string | Float32Array;
+  trainable: boolean;
+}
+
+/** phi: [.., r] -> [.., r'], for queries and for keys. */
+export interface FeatureMap {
+  readonly name: string;
+  /** The map is this pointwise function: kernels fuse it and `queries`/`keys` are not called. */
+  readonly pointwise?: PointwiseMap;
+  /** False: the map cannot be used causally. Default true. */
+  readonly causal?: boolean;
+  /** Added to the denominator unless the caller says otherwise. Default 1e-6. */
+  readonly eps?: number;
+  /** r' for a given r. */
+  dim(inputDim: number): number;
+  weights?(inputDim: number, numHeads: number): FeatureMapWeight[];
+  queries(x: tf.Tensor, ctx?: FeatureMapContext): tf.Tensor;
+  keys(x: tf.Tensor, ctx?: FeatureMapContext): tf.Tensor;
+  getConfig(): {[key: string]: unknown};
+}

@@ -1,0 +1,89 @@
+/**
+ * Pointwise feature maps: the ones that kernels fuse. Each is given as a stock-op form (any backend), as a scalar
+ * function (oracle and plain-JS kernels) and by its derivative.
+ *
+ * | name        | phi(x)                     | phi'(x)                          |
+ * |-------------|----------------------------|----------------------------------|
+ * | identity    | x                          | 1                                |
+ * | elu         | x > 0 ? x + 1 : exp(x)     | min(phi, 1)                      |
+ * | relu        | max(x, 0)                  | x > 0 ? 1 : 0                    |
+ * | squaredRelu | max(x, 0)^2                | 2 max(x, 0)                      |
+ * | exp         | exp(x)                     | phi                              |
+ *
+ * elu is elu(x) + 1 of Katharopoulos et al. 2020 (https://arxiv.org/abs/2006.16236, section 3.2.1), written so that
+ * nothing cancels: `elu(x) + 1` is exactly 0 at x = -12 in half precision, exp(x) is not.
+ */
+import * as tf from '@tensorflow/tfjs-core';
+
+export type PointwiseMap = 'identity' | 'elu' | 'relu' | 'squaredRelu' | 'exp';
+
+export const POINTWISE_MAPS: readonly PointwiseMap[] = ['identity', 'elu', 'relu', 'squaredRelu', 'exp'];
+
+/** phi(x) of one number, in double precision. NaN gives NaN. */
+export function pointwiseScalar(map: PointwiseMap, x: number): number {
+  switch (map) {
+    case 'identity':
+      return x;
+    case 'elu':
+      return x > 0 ? x + 1 : Math.exp(x);
+    case 'relu':
+      return Math.max(x, 0);
+    case 'squaredRelu':
+      return Math.max(x, 0) ** 2;
+    case 'exp':
+      return Math.exp(x);
+  }
+}
+
+/** phi'(x) of one number, in double precision. */
+export function pointwiseDerivative(map: PointwiseMap, x: number): number {
+  switch (map) {
+    case 'identity':
+      return 1;
+    case 'elu':
+      return x > 0 ? 1 : Math.exp(x);
+    case 'relu':
+      return x > 0 ? 1 : 0;
+    case 'squaredRelu':
+      return x > 0 ? 2 * x : 0;
+    case 'exp':
+      return Math.exp(x);
+  }
+}
+
+/** phi(x) in stock differentiable ops. `identity` returns x itself. */
+export function pointwise(map: PointwiseMap, x: tf.Tensor): tf.Tensor {
+  switch (map) {
+    case 'identity':
+      return x;
+    case 'elu':
+      return tf.tidy(() => tf.add(tf.relu(x), tf.exp(tf.minimum(x, 0))));
+    case 'relu':
+      return tf.relu(x);
+    case 'squaredRelu':
+      return tf.tidy(() => tf.square(tf.relu(x)));
+    case 'exp':
+      return tf.exp(x);
+  }
+}
+
+/** dL/dx from dL/dphi, x and phi(x), in stock ops differentiable once more. */
+export function pointwiseGradient(
+  map: PointwiseMap,
+  dPhi: tf.Tensor,
+  x: tf.Tensor,
+  phi: tf.Tensor,
+): tf.Tensor {
+  switch (map) {
+    case 'identity':
+      return dPhi;
+    case 'elu':
+      return tf.tidy(() => tf.mul(dPhi, tf.minimum(phi, 1)));
+    case 'relu':
+      return tf.tidy(() => tf.mul(dPhi, tf.step(x)));
+    case 'squaredRelu':
+      return tf.tidy(() => tf.mul(dPhi, tf.mul(tf.relu(x), 2)));
+    case 'exp':
+      return tf.tidy(() => tf.mul(dPhi, phi));
+  }
+}
