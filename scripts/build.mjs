@@ -1,15 +1,21 @@
 /**
- * One build: CommonJS, ESM for bundlers and pages, the thin ESM wrapper for Node, types, and the command line.
- * `--if-stale` skips it when dist is newer than every source.
+ * One build: CommonJS, ESM for bundlers and pages, the thin ESM wrapper for Node, a script-tag file, types, and the
+ * command line. `--if-stale` skips it when dist is newer than every source.
+ *
+ * Source maps are made for the readable files and hold the sources, so that a stack trace in a user's page names our
+ * lines; the minified script-tag file has none.
+ *
+ * The build is made in a folder of its own and renamed to dist at the end: whoever runs dist meanwhile never sees half
+ * of it.
  */
 import {execFileSync} from 'node:child_process';
-import {mkdirSync, readdirSync, rmSync, statSync, writeFileSync} from 'node:fs';
+import {mkdirSync, readdirSync, renameSync, rmSync, statSync, utimesSync, writeFileSync} from 'node:fs';
 import {createRequire} from 'node:module';
-import {join} from 'node:path';
+import {join, resolve} from 'node:path';
+import {fileURLToPath} from 'node:url';
 import {build} from 'esbuild';
 
-const root = new URL('..', import.meta.url).pathname;
-process.chdir(root);
+process.chdir(fileURLToPath(new URL('..', import.meta.url)));
 const SOURCES = [
   'index.ts',
   'src',
@@ -22,8 +28,11 @@ const SOURCES = [
   'scripts',
   'package.json',
   'tsconfig.json',
+  'tsconfig.build.json',
 ];
-const STAMP = 'dist/.built';
+const STAMP = '.built';
+/** The peer packages, which a page that uses script tags has in the global `tf`. */
+const GLOBAL_TF = /^@tensorflow\/tfjs-(core|layers)$/;
 
 /** Time of the newest file below a path. */
 function newest(path) {
@@ -33,46 +42,87 @@ function newest(path) {
   return Math.max(stat.mtimeMs, ...readdirSync(path).map((name) => newest(join(path, name))));
 }
 
-if (process.argv.includes('--if-stale') && newest(STAMP) > Math.max(...SOURCES.map(newest))) {
+const started = Date.now();
+if (process.argv.includes('--if-stale') && newest(join('dist', STAMP)) > Math.max(...SOURCES.map(newest))) {
   process.exit(0);
 }
 
-rmSync('dist', {recursive: true, force: true});
-mkdirSync('dist');
-const common = {bundle: true, packages: 'external', target: 'es2022', sourcemap: true, logLevel: 'warning'};
+const out = `.dist-${process.pid}`;
+rmSync(out, {recursive: true, force: true});
+mkdirSync(out);
+process.on('exit', () => rmSync(out, {recursive: true, force: true}));
+
+const globalTf = {
+  name: 'global-tf',
+  setup(builder) {
+    builder.onResolve({filter: GLOBAL_TF}, ({path}) => ({path, namespace: 'global-tf'}));
+    builder.onLoad({filter: /.*/, namespace: 'global-tf'}, () => ({
+      contents: `if (!globalThis.tf) throw new Error('tfjs-linear-attention: expected the global tf; put the script tag of @tensorflow/tfjs before this one.');\nmodule.exports = globalThis.tf;`,
+    }));
+  },
+};
+
+const common = {
+  bundle: true,
+  target: 'es2022',
+  sourcemap: true,
+  legalComments: 'none',
+  logLevel: 'warning',
+};
+const library = {...common, entryPoints: ['index.ts'], platform: 'neutral', packages: 'external'};
 await Promise.all([
+  build({...library, format: 'cjs', outfile: `${out}/index.cjs`}),
+  build({...library, format: 'esm', outfile: `${out}/index.mjs`}),
   build({
     ...common,
     entryPoints: ['index.ts'],
-    format: 'cjs',
-    platform: 'neutral',
-    outfile: 'dist/index.cjs',
-  }),
-  build({
-    ...common,
-    entryPoints: ['index.ts'],
-    format: 'esm',
-    platform: 'neutral',
-    outfile: 'dist/index.mjs',
+    format: 'iife',
+    globalName: 'tfla',
+    platform: 'browser',
+    plugins: [globalTf],
+    minify: true,
+    sourcemap: false,
+    outfile: `${out}/tfjs-linear-attention.min.js`,
   }),
   build({
     ...common,
     entryPoints: ['cli/main.ts'],
     format: 'cjs',
     platform: 'node',
-    outfile: 'dist/cli.cjs',
+    packages: 'external',
+    outfile: `${out}/cli.cjs`,
     banner: {js: '#!/usr/bin/env node'},
   }),
 ]);
 
 // Node's ESM entry wraps the CommonJS build, as tfjs's own does: one copy of the kernels and layers in a process.
-const names = Object.keys(createRequire(import.meta.url)('../dist/index.cjs')).filter(
+const names = Object.keys(createRequire(import.meta.url)(resolve(out, 'index.cjs'))).filter(
   (name) => name !== '__esModule',
 );
 writeFileSync(
-  'dist/node.mjs',
-  `import api from './index.cjs';\nexport const {${names.join(', ')}} = api;\nexport default api;\n`,
+  `${out}/node.mjs`,
+  `import api from './index.cjs';\nexport const {${names.join(', ')}} = api;\n`,
 );
 
-execFileSync('node_modules/.bin/tsc', ['-p', 'tsconfig.build.json'], {stdio: 'inherit'});
-writeFileSync(STAMP, '');
+execFileSync(
+  process.execPath,
+  ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.build.json', '--outDir', `${out}/types`],
+  {
+    stdio: 'inherit',
+  },
+);
+// TypeScript takes a .d.ts in a CommonJS package for CommonJS; importers get a declaration that says it is a module.
+writeFileSync(`${out}/types/index.d.mts`, `export * from './index.js';\n`);
+
+// The stamp bears the time of the start: a source that changed while we built makes dist stale.
+writeFileSync(join(out, STAMP), '');
+utimesSync(join(out, STAMP), started / 1000, started / 1000);
+const old = `.dist-old-${process.pid}`;
+try {
+  renameSync('dist', old);
+} catch (error) {
+  if (error.code !== 'ENOENT') throw error;
+}
+renameSync(out, 'dist');
+rmSync(old, {recursive: true, force: true});
+console.error(`built dist in ${((Date.now() - started) / 1000).toFixed(1)} s`);
