@@ -164,7 +164,7 @@ function pageContext() {
 
 await step('a bundle for a page, which loads without Node', async () => {
   const bundle = await build({
-    entryPoints: [join(app, 'page.js')],
+    entryPoints: [join(app, 'page.mjs')],
     bundle: true,
     platform: 'browser',
     format: 'iife',
