@@ -1,1 +1,1 @@
-export {};
+export {SeededDropout, type SeededDropoutArgs, seededDropout} from './seeded_dropout';
