@@ -31,3 +31,80 @@ export function cpuTensor(backend: unknown, shape: number[], values: Float32Arra
     backend as {makeTensorInfo(shape: number[], dtype: tf.DataType, values: tf.BackendValues): tf.TensorInfo}
   ).makeTensorInfo(shape, 'float32', values);
 }
+
+/** True where tensors live in half-float textures (webgl on most phones): nothing above 65504, 11 bits of precision. */
+export function isHalfFloat(): boolean {
+  return tf.getBackend() === 'webgl' && !tf.env().getBool('WEBGL_RENDER_FLOAT32_ENABLED');
+}
+
+/** The parts of tfjs's wasm backend that our kernels use to work in place on its linear memory. */
+interface WasmBackend {
+  wasm?: {
+    asm?: {[name: string]: unknown};
+    wasmMemory?: unknown;
+    HEAPU8?: Uint8Array;
+    _malloc?: (bytes: number) => number;
+    _free?: (at: number) => void;
+  };
+  dataIdMap?: {get(id: object): {memoryOffset: number | null} | undefined};
+  makeOutput?: (shape: number[], dtype: tf.DataType) => tf.TensorInfo;
+}
+
+/**
+ * The linear memory of tfjs's wasm backend (plain, SIMD and threaded builds keep it in different places), or null
+ * where this tfjs does not show it or hides something else that in-place kernels need.
+ */
+export function wasmMemory(backend: unknown): WebAssembly.Memory | null {
+  const {wasm, dataIdMap, makeOutput} = backend as WasmBackend;
+  const complete =
+    wasm?.HEAPU8 && typeof wasm._malloc === 'function' && typeof wasm._free === 'function' && dataIdMap;
+  if (!complete || typeof makeOutput !== 'function') {
+    return null;
+  }
+  for (const candidate of [wasm.wasmMemory, ...Object.values(wasm.asm ?? {})]) {
+    if (candidate instanceof WebAssembly.Memory && candidate.buffer === wasm.HEAPU8.buffer) {
+      return candidate;
+    }
+  }
+  return null;
+}
+
+/**
+ * Where a tensor's values lie in the wasm backend's memory, in bytes. Ask after every allocation of the call:
+ * addresses are stable, but views of the memory are not.
+ */
+export function wasmOffset(backend: unknown, info: tf.TensorInfo): number {
+  const data = (backend as Required<WasmBackend>).dataIdMap.get(info.dataId);
+  if (data?.memoryOffset == null) {
+    throw new Error(`wasmOffset: expected a tensor of the wasm backend; got one of shape [${info.shape}].`);
+  }
+  return data.memoryOffset;
+}
+
+/** A new float32 tensor of the wasm backend; its values are whatever the memory held. */
+export function wasmOutput(backend: unknown, shape: number[]): tf.TensorInfo {
+  return (backend as Required<WasmBackend>).makeOutput(shape, 'float32');
+}
+
+/** Calls f with the address of `bytes` bytes of the wasm backend's memory (16-byte aligned), and frees them. */
+export function withWasmScratch<T>(backend: unknown, bytes: number, f: (at: number) => T): T {
+  const {_malloc, _free} = (backend as Required<WasmBackend>).wasm as {
+    _malloc: (bytes: number) => number;
+    _free: (at: number) => void;
+  };
+  // Addresses above 2 GB come back negative.
+  const at = _malloc(Math.max(16, bytes)) >>> 0;
+  if (at === 0) {
+    throw new Error(`the wasm backend is out of memory: ${bytes} bytes of scratch were refused.`);
+  }
+  try {
+    return f(at);
+  } finally {
+    _free(at);
+  }
+}
+
+/** Frees what a tensor that a kernel made holds, when the kernel keeps it to itself. */
+export function disposeInfo(backend: unknown, info: tf.TensorInfo): void {
+  (backend as {disposeData(id: object): boolean}).disposeData(info.dataId);
+}
