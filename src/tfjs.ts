@@ -108,3 +108,25 @@ export function withWasmScratch<T>(backend: unknown, bytes: number, f: (at: numb
 export function disposeInfo(backend: unknown, info: tf.TensorInfo): void {
   (backend as {disposeData(id: object): boolean}).disposeData(info.dataId);
 }
+
+/**
+ * Lets a compiled model take targets with one dimension less than its output, [B,T] against [B,T,V]. tfjs compares the
+ * targets' shape with this private field before it calls the loss.
+ */
+export function relaxTargets(model: object): void {
+  const fields = model as {feedOutputShapes?: (number | null)[][]};
+  if (!Array.isArray(fields.feedOutputShapes)) {
+    throw new Error('training.compile: this version of tfjs-layers keeps the target shapes elsewhere.');
+  }
+  fields.feedOutputShapes = fields.feedOutputShapes.map((shape) => shape.slice(0, -1).map(() => null));
+}
+
+/** The variables behind a model's trainable weights, each once, in the model's order. */
+export function trainableVariables(model: {trainableWeights: {read(): tf.Tensor}[]}): tf.Variable[] {
+  return [...new Set(model.trainableWeights.map((weight) => weight.read() as tf.Variable))];
+}
+
+/** The variable that an optimizer's named gradient belongs to. */
+export function registeredVariable(name: string): tf.Variable | undefined {
+  return tf.engine().registeredVariables[name];
+}

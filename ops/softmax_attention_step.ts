@@ -1,0 +1,107 @@
+/** One token of causal softmax attention over a key-value cache. */
+import * as tf from '@tensorflow/tfjs-core';
+import {shapeOf, toFloat} from '../src/convert';
+import {check, checkNumber, checkOptions, showShape} from '../src/errors';
+import type {TensorArgument} from './attention_arguments';
+import type {KVCache} from './kv_cache';
+import {attendToCache, checkCache, cloneCache, softmaxAttentionChunk} from './softmax_attention_chunk';
+
+export interface SoftmaxAttentionStepOptions {
+  /** Multiplies q.k. Default 1/sqrt(r). */
+  scale?: number;
+  /** [B]; where it is 0 the token adds nothing to its row. Not differentiated. */
+  mask?: TensorArgument;
+}
+
+const FN = 'softmaxAttentionStep';
+
+/**
+ * Attention of one token over itself and all tokens in the cache: the steps of a sequence give what
+ * softmaxAttention(q, k, v, {causal: true}) gives. Time is O(length): each step copies the cache and reads it.
+ *
+ * The cache is a value: the result holds a new one, and the one passed in keeps its value and stays usable. A masked
+ * token is invisible to itself and to all later ones; its output is the attention over the tokens before it (0 when
+ * there is none).
+ *
+ * ```js
+ * const cache = kvCache({batchSize: 1, numHeads: 2, maxLength: 128, keyDim: 8, valueDim: 8});
+ * const x = tf.randomNormal([1, 2, 8], 0, 1, 'float32', 1);
+ * const {output, cache: next} = softmaxAttentionStep(x, x, x, cache); // output [1,2,8]
+ * disposeState(cache);
+ * ```
+ *
+ * @param q [B,H,r]
+ * @param k [B,H,r]
+ * @param v [B,H,d]
+ * @param cache From kvCache or an earlier step.
+ * @returns output [B,H,d] and the new cache, both the caller's.
+ * @throws When shapes disagree, when the cache was disposed or already holds maxLength tokens, on unknown options.
+ */
+export function softmaxAttentionStep(
+  q: TensorArgument,
+  k: TensorArgument,
+  v: TensorArgument,
+  cache: KVCache,
+  options: SoftmaxAttentionStepOptions = {},
+): {output: tf.Tensor3D; cache: KVCache} {
+  checkOptions(FN, options, ['scale', 'mask']);
+  const {scale, mask} = options;
+  if (scale !== undefined) {
+    checkNumber(FN, 'scale', scale);
+  }
+  const [qShape, kShape, vShape] = [shapeOf(FN, 'q', q), shapeOf(FN, 'k', k), shapeOf(FN, 'v', v)];
+  check(qShape.length === 3, FN, () => `expected q to have shape [B,H,r]; got ${showShape(qShape)}.`);
+  const [B, H, r] = qShape;
+  check(
+    tf.util.arraysEqual(kShape, qShape),
+    FN,
+    () => `expected k to have the shape of q; got q ${showShape(qShape)}, k ${showShape(kShape)}.`,
+  );
+  check(
+    vShape.length === 3 && vShape[0] === B && vShape[1] === H,
+    FN,
+    () => `expected v to have shape [B,H,d] = [${B},${H},d]; got ${showShape(vShape)}.`,
+  );
+  const d = vShape[2];
+  if (mask !== undefined) {
+    const shape = shapeOf(FN, 'mask', mask);
+    check(
+      shape.length === 1 && shape[0] === B,
+      FN,
+      () => `expected mask to have shape [B] = [${B}]; got ${showShape(shape)}.`,
+    );
+  }
+  const nothingNew = mask !== undefined && isAllMasked(mask);
+  checkCache(FN, cache, {B, H, r, d}, nothingNew ? 0 : 1);
+  return tf.tidy(() => {
+    if (nothingNew) {
+      const output = attendToCache(tf.reshape(toFloat(q), [B, H, 1, r]), cache, scale);
+      return {output: tf.reshape(output, [B, H, d]) as tf.Tensor3D, cache: cloneCache(cache) as Returned};
+    }
+    const {output, cache: next} = softmaxAttentionChunk(
+      tf.reshape(toFloat(q), [B, H, 1, r]),
+      tf.reshape(toFloat(k), [B, H, 1, r]),
+      tf.reshape(toFloat(v), [B, H, 1, d]),
+      cache,
+      {scale, mask: mask === undefined ? undefined : tf.reshape(toFloat(mask), [B, 1])},
+    );
+    return {
+      output: tf.reshape(output, [B, H, d]) as tf.Tensor3D,
+      cache: next as Returned,
+    };
+  });
+}
+
+type Returned = KVCache & tf.TensorContainerObject;
+
+/**
+ * True when every row is masked: then the cache need not grow. A mask on a GPU is not read back, a masked token then
+ * takes a place that nothing attends to.
+ */
+function isAllMasked(mask: TensorArgument): boolean {
+  if (!(mask instanceof tf.Tensor)) {
+    return Array.from(mask as ArrayLike<number | boolean>).every((keep) => Number(keep) === 0);
+  }
+  const cheap = ['cpu', 'wasm', 'tensorflow'].includes(tf.getBackend());
+  return cheap && Array.from(mask.dataSync()).every((keep) => keep === 0);
+}

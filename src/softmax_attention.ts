@@ -1,0 +1,106 @@
+/**
+ * Softmax attention in stock ops whose gradients are right on every backend: matMul without broadcasting, select,
+ * one additive bias and softmax. O(Nq Nk) time and memory.
+ *
+ * Letters: B batch, H heads, Nq and Nk lengths, r key dimension, d value dimension. Everything here is [B,H,N,.].
+ */
+import * as tf from '@tensorflow/tfjs-core';
+import {isHalfFloat} from './tfjs';
+
+export interface AttendOptions {
+  /** Multiplies q.k before the softmax. */
+  scale: number;
+  /** Query i sees keys j <= i + Nk - Nq: with a cache, Nk - Nq tokens came before the first query. */
+  causal: boolean;
+  /** [B,Nk]; keeps where != 0. */
+  mask?: tf.Tensor;
+  /** Applied to the weights [B,H,Nq,Nk] before they meet the values: a layer's dropout. */
+  onWeights?: (weights: tf.Tensor4D) => tf.Tensor4D;
+}
+
+/**
+ * softmax(scale q k^T + bias) v, [B,H,Nq,d]. None of the sizes may be 0.
+ *
+ * Masked keys and values are selected to 0 first, so that nothing they hold, NaN included, reaches a product. Their
+ * scores are then exactly 0 and the bias decides: `padded` for a masked key, `future` for a key that causality hides.
+ * `future` is the lower of the two, so a query that sees masked keys only spreads its weight over those alone, whose
+ * values are 0: its output and all its gradients are 0 without a special case.
+ */
+export function attend(
+  q: tf.Tensor4D,
+  k: tf.Tensor4D,
+  v: tf.Tensor4D,
+  {scale, causal, mask, onWeights}: AttendOptions,
+): tf.Tensor4D {
+  return tf.tidy(() => {
+    const [B, H, Nq] = q.shape;
+    const [Nk, d] = [k.shape[2], v.shape[3]];
+    if (mask !== undefined) {
+      const keep = tf.reshape(tf.notEqual(mask, 0), [B, 1, Nk, 1]);
+      k = tf.where(keep, k, 0);
+      v = tf.where(keep, v, 0);
+    }
+    const bias = scoreBias(B, Nq, Nk, causal, mask);
+    const scores = tf.matMul(evenSizes(tf.mul(q, scale)), evenSizes(k), false, true); // [B,H,Nq,Nk]
+    let weights = tf.softmax(bias === null ? scores : tf.add(scores, bias)) as tf.Tensor4D;
+    if (onWeights !== undefined) {
+      weights = onWeights(weights);
+    }
+    const output = tf.matMul(weights, evenSizes(v)) as tf.Tensor4D; // [B,H,Nq,d]
+    return output.shape[2] === Nq && output.shape[3] === d
+      ? output
+      : tf.slice(output, [0, 0, 0, 0], [B, H, Nq, d]);
+  });
+}
+
+/** What is added to the scores, [B or 1, 1, Nq or 1, Nk] with sizes made even where `evenSizes` does; null: nothing. */
+function scoreBias(B: number, Nq: number, Nk: number, causal: boolean, mask?: tf.Tensor): tf.Tensor | null {
+  const {padded, future} = isHalfFloat() ? {padded: -3e4, future: -6e4} : {padded: -1e38, future: -3e38};
+  const [rows, columns] = needsEvenSizes() ? [even(Nq), even(Nk)] : [Nq, Nk];
+  const column = tf.range(0, columns, 1, 'float32');
+  let bias: tf.Tensor | null = null;
+  if (mask !== undefined) {
+    const dropped = tf.sub(1, tf.cast(tf.notEqual(mask, 0), 'float32'));
+    const wide =
+      columns === Nk
+        ? dropped
+        : tf.pad(dropped as tf.Tensor2D, [
+            [0, 0],
+            [0, 1],
+          ]);
+    bias = tf.reshape(tf.mul(wide, padded), [B, 1, 1, columns]);
+  }
+  if (causal) {
+    const last = tf.reshape(tf.range(Nk - Nq, Nk - Nq + rows, 1, 'float32'), [rows, 1]);
+    const hidden = tf.mul(tf.cast(tf.greater(tf.reshape(column, [1, columns]), last), 'float32'), future);
+    const causalBias = tf.reshape(hidden, [1, 1, rows, columns]);
+    bias = bias === null ? causalBias : tf.minimum(bias, causalBias);
+  }
+  if (columns !== Nk) {
+    const added = tf.mul(tf.cast(tf.greaterEqual(column, Nk), 'float32'), future);
+    const addedBias = tf.reshape(added, [1, 1, 1, columns]);
+    bias = bias === null ? addedBias : tf.minimum(bias, addedBias);
+  }
+  return bias;
+}
+
+const even = (n: number): number => n + (n % 2);
+
+/**
+ * tfjs's webgl matMul reads two elements per texel along the contracted axis, and the second of an odd last pair
+ * holds whatever the op before left there. Forward and backward contract every one of r, d, Nq and Nk.
+ */
+const needsEvenSizes = (): boolean => tf.getBackend() === 'webgl';
+
+function evenSizes(x: tf.Tensor4D): tf.Tensor4D {
+  const [rows, columns] = [x.shape[2] % 2, x.shape[3] % 2];
+  if (!needsEvenSizes() || rows + columns === 0) {
+    return x;
+  }
+  return tf.pad(x, [
+    [0, 0],
+    [0, 0],
+    [0, rows],
+    [0, columns],
+  ]);
+}
