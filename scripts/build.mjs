@@ -9,7 +9,16 @@
  * of it.
  */
 import {execFileSync} from 'node:child_process';
-import {mkdirSync, readdirSync, renameSync, rmSync, statSync, utimesSync, writeFileSync} from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import {createRequire} from 'node:module';
 import {join, resolve} from 'node:path';
 import {fileURLToPath} from 'node:url';
@@ -117,12 +126,17 @@ writeFileSync(`${out}/types/index.d.mts`, `export * from './index.js';\n`);
 // The stamp bears the time of the start: a source that changed while we built makes dist stale.
 writeFileSync(join(out, STAMP), '');
 utimesSync(join(out, STAMP), started / 1000, started / 1000);
-const old = `.dist-old-${process.pid}`;
-try {
-  renameSync('dist', old);
-} catch (error) {
-  if (error.code !== 'ENOENT') throw error;
+// Two builds may end at the same moment (a test run beside an editor's): the later one tries again.
+for (let attempt = 1; ; attempt++) {
+  const old = `.dist-old-${process.pid}-${attempt}`;
+  try {
+    if (existsSync('dist')) renameSync('dist', old);
+    renameSync(out, 'dist');
+    rmSync(old, {recursive: true, force: true});
+    break;
+  } catch (error) {
+    rmSync(old, {recursive: true, force: true});
+    if (attempt === 5) throw error;
+  }
 }
-renameSync(out, 'dist');
-rmSync(old, {recursive: true, force: true});
 console.error(`built dist in ${((Date.now() - started) / 1000).toFixed(1)} s`);

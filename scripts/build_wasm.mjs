@@ -10,7 +10,11 @@ process.chdir(root);
 const checkOnly = process.argv.includes('--check');
 
 /** One module a line: the generated file's name, its source below src/wasm/assembly, further compiler flags. */
-const MODULES = [{name: 'scan', source: 'scan.ts', flags: []}];
+const MODULES = [
+  {name: 'scan', source: 'scan.ts', flags: []},
+  {name: 'gemm', source: 'gemm.ts', flags: []},
+  {name: 'gelu', source: 'gelu.ts', flags: []},
+];
 
 const FLAGS = [
   '-O3',
