@@ -3,6 +3,7 @@
  * a later tfjs that moves a field gives a clear error or a slower path, never a wrong number.
  */
 import * as tf from '@tensorflow/tfjs-core';
+import type * as tfl from '@tensorflow/tfjs-layers';
 
 interface EngineState {
   gradientDepth?: number;
@@ -50,15 +51,24 @@ interface WasmBackend {
   makeOutput?: (shape: number[], dtype: tf.DataType) => tf.TensorInfo;
 }
 
+const memories = new WeakMap<object, WebAssembly.Memory | null>();
+
 /**
  * The linear memory of tfjs's wasm backend (plain, SIMD and threaded builds keep it in different places), or null
  * where this tfjs does not show it or hides something else that in-place kernels need.
  */
-export function wasmMemory(backend: unknown): WebAssembly.Memory | null {
-  const {wasm, dataIdMap, makeOutput} = backend as WasmBackend;
-  const complete =
-    wasm?.HEAPU8 && typeof wasm._malloc === 'function' && typeof wasm._free === 'function' && dataIdMap;
-  if (!complete || typeof makeOutput !== 'function') {
+export function wasmMemory(backend: object): WebAssembly.Memory | null {
+  let memory = memories.get(backend);
+  if (memory === undefined) {
+    memory = findMemory(backend);
+    memories.set(backend, memory);
+  }
+  return memory;
+}
+
+function findMemory({wasm, dataIdMap, makeOutput}: WasmBackend): WebAssembly.Memory | null {
+  const usable = typeof wasm?._malloc === 'function' && typeof wasm._free === 'function';
+  if (!usable || !wasm.HEAPU8 || !dataIdMap || typeof makeOutput !== 'function') {
     return null;
   }
   for (const candidate of [wasm.wasmMemory, ...Object.values(wasm.asm ?? {})]) {
@@ -81,9 +91,21 @@ export function wasmOffset(backend: unknown, info: tf.TensorInfo): number {
   return data.memoryOffset;
 }
 
-/** A new float32 tensor of the wasm backend; its values are whatever the memory held. */
-export function wasmOutput(backend: unknown, shape: number[]): tf.TensorInfo {
-  return (backend as Required<WasmBackend>).makeOutput(shape, 'float32');
+/** A new tensor of the wasm backend; its values are whatever the memory held. */
+export function wasmOutput(backend: unknown, shape: number[], dtype: tf.DataType = 'float32'): tf.TensorInfo {
+  return (backend as Required<WasmBackend>).makeOutput(shape, dtype);
+}
+
+/**
+ * A view of a float32 or int32 tensor's values in the wasm backend's memory. Take it after every allocation of the
+ * call: when the memory grows, older views are detached.
+ */
+export function wasmView(backend: unknown, info: tf.TensorInfo): Float32Array | Int32Array {
+  const {buffer} = (backend as {wasm: {HEAPU8: Uint8Array}}).wasm.HEAPU8;
+  const size = tf.util.sizeFromShape(info.shape);
+  return info.dtype === 'int32'
+    ? new Int32Array(buffer, wasmOffset(backend, info), size)
+    : new Float32Array(buffer, wasmOffset(backend, info), size);
 }
 
 /** Calls f with the address of `bytes` bytes of the wasm backend's memory (16-byte aligned), and frees them. */
@@ -129,4 +151,32 @@ export function trainableVariables(model: {trainableWeights: {read(): tf.Tensor}
 /** The variable that an optimizer's named gradient belongs to. */
 export function registeredVariable(name: string): tf.Variable | undefined {
   return tf.engine().registeredVariables[name];
+}
+
+type AnyLayer = tfl.layers.Layer;
+
+/** One application of a layer in a functional model's graph. */
+export interface GraphCall {
+  layer: AnyLayer;
+  inputs: tfl.SymbolicTensor[];
+  outputs: tfl.SymbolicTensor[];
+}
+
+/** The application that made a symbolic tensor; no inputs where it is a model's input. */
+export function graphCall(tensor: tfl.SymbolicTensor): GraphCall {
+  const {sourceLayer: layer, nodeIndex} = tensor;
+  const node = layer?.inboundNodes?.[nodeIndex];
+  if (node === undefined || !Array.isArray(node.inputTensors) || !Array.isArray(node.outputTensors)) {
+    throw new Error(`this version of tfjs-layers keeps the graph of '${tensor.name}' elsewhere.`);
+  }
+  const isInput = layer.getClassName() === 'InputLayer';
+  return {layer, inputs: isInput ? [] : node.inputTensors, outputs: node.outputTensors};
+}
+
+/** The inputs and outputs of a model that was built, which a layer in another model's graph may be; else null. */
+export function innerGraph(
+  layer: unknown,
+): {inputs: tfl.SymbolicTensor[]; outputs: tfl.SymbolicTensor[]} | null {
+  const {inputs, outputs, layers} = (layer ?? {}) as Partial<tfl.LayersModel>;
+  return Array.isArray(inputs) && Array.isArray(outputs) && Array.isArray(layers) ? {inputs, outputs} : null;
 }
