@@ -1,7 +1,9 @@
 /** The package's face. */
 export * as generation from './generation';
 export * as layers from './layers';
+export {LinearAttention, SoftmaxAttention} from './layers';
 export * as models from './models';
 export * from './ops';
 export * as patches from './src/patches';
+export {register} from './src/register';
 export * as training from './training';

@@ -1,5 +1,7 @@
 /** The state of linear attention: all that a stream carries. */
-import type * as tf from '@tensorflow/tfjs-core';
+import * as tf from '@tensorflow/tfjs-core';
+import {check, checkInteger, checkOptions, show} from '../src/errors';
+import {type FeatureMapLike, resolveFeatureMap} from './feature_maps/registry';
 
 /**
  * s = sum phi(k) v^T, [B,H,r',d], and z = sum phi(k), [B,H,r'], whatever the data format; r' is the feature dimension
@@ -8,4 +10,59 @@ import type * as tf from '@tensorflow/tfjs-core';
 export interface LinearAttentionState {
   s: tf.Tensor4D;
   z: tf.Tensor3D;
+}
+
+export interface ZeroStateArgs {
+  batchSize: number;
+  numHeads: number;
+  /** r', the feature dimension after the map; with `featureMap` r, before it. */
+  keyDim: number;
+  valueDim: number;
+  /** Name or FeatureMap, from which r' is derived. Default: keyDim is r' already. */
+  featureMap?: FeatureMapLike;
+}
+
+/**
+ * The state before the first token: s [B,H,r',d] and z [B,H,r'] of zeros, B H r' (d + 1) floats whatever the length
+ * of the sequence will be. The caller disposes it (`disposeState`).
+ *
+ * @throws Error when a size is not a whole number of at least 1, for an unknown map or option.
+ *
+ * ```js
+ * const state = lattn.zeroState({batchSize: 1, numHeads: 2, keyDim: 8, valueDim: 16});
+ * console.log(state.s.shape, state.z.shape); // [1, 2, 8, 16] [1, 2, 8]
+ * ```
+ */
+export function zeroState(args: ZeroStateArgs): LinearAttentionState {
+  const fn = 'zeroState';
+  check(args !== undefined, fn, () => 'expected args to be an object; got undefined.');
+  checkOptions(fn, args, ['batchSize', 'numHeads', 'keyDim', 'valueDim', 'featureMap'], 'args');
+  const {batchSize, numHeads, keyDim, valueDim, featureMap} = args;
+  checkInteger(fn, 'batchSize', batchSize);
+  checkInteger(fn, 'numHeads', numHeads);
+  checkInteger(fn, 'keyDim', keyDim);
+  checkInteger(fn, 'valueDim', valueDim);
+  const features = featureMap === undefined ? keyDim : resolveFeatureMap(featureMap, fn).dim(keyDim);
+  return {
+    s: tf.zeros([batchSize, numHeads, features, valueDim]),
+    z: tf.zeros([batchSize, numHeads, features]),
+  };
+}
+
+/**
+ * Disposes the tensors of a state, or of a softmax cache. Disposing twice is harmless.
+ *
+ * @throws Error when the argument holds no tensor.
+ */
+export function disposeState(state: object): void {
+  const tensors =
+    state !== null && typeof state === 'object' && !(state instanceof tf.Tensor)
+      ? Object.values(state).filter((x) => x instanceof tf.Tensor)
+      : [];
+  check(
+    tensors.length > 0,
+    'disposeState',
+    () => `expected state to be a state {s, z} or a cache; got ${show(state)}.`,
+  );
+  tf.dispose(tensors);
 }

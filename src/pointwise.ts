@@ -14,6 +14,7 @@
  * nothing cancels: `elu(x) + 1` is exactly 0 at x = -12 in half precision, exp(x) is not.
  */
 import * as tf from '@tensorflow/tfjs-core';
+import {isPositive} from './conditions';
 
 export type PointwiseMap = 'identity' | 'elu' | 'relu' | 'squaredRelu' | 'exp';
 
@@ -51,13 +52,23 @@ export function pointwiseDerivative(map: PointwiseMap, x: number): number {
   }
 }
 
+/**
+ * exp(min(x, 0)), the exponential branch of elu + 1 and its derivative. The minimum is a selection, which can be
+ * differentiated any number of times and has derivative 1 at x = 0 (tf.minimum only once, relu has 0 there).
+ */
+const expOfNegative = (x: tf.Tensor, positive: tf.Tensor): tf.Tensor =>
+  tf.exp(tf.where(positive, tf.zerosLike(x), x));
+
 /** phi(x) in stock differentiable ops. `identity` returns x itself. */
 export function pointwise(map: PointwiseMap, x: tf.Tensor): tf.Tensor {
   switch (map) {
     case 'identity':
       return x;
     case 'elu':
-      return tf.tidy(() => tf.add(tf.relu(x), tf.exp(tf.minimum(x, 0))));
+      return tf.tidy(() => {
+        const positive = isPositive(x);
+        return tf.where(positive, tf.add(x, 1), expOfNegative(x, positive));
+      });
     case 'relu':
       return tf.relu(x);
     case 'squaredRelu':
@@ -67,7 +78,7 @@ export function pointwise(map: PointwiseMap, x: tf.Tensor): tf.Tensor {
   }
 }
 
-/** dL/dx from dL/dphi, x and phi(x), in stock ops differentiable once more. */
+/** dL/dx from dL/dphi, x and phi(x), in stock ops that are themselves differentiable. */
 export function pointwiseGradient(
   map: PointwiseMap,
   dPhi: tf.Tensor,
@@ -78,7 +89,7 @@ export function pointwiseGradient(
     case 'identity':
       return dPhi;
     case 'elu':
-      return tf.tidy(() => tf.mul(dPhi, tf.minimum(phi, 1)));
+      return tf.tidy(() => tf.mul(dPhi, expOfNegative(x, isPositive(x))));
     case 'relu':
       return tf.tidy(() => tf.mul(dPhi, tf.step(x)));
     case 'squaredRelu':

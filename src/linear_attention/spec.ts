@@ -4,7 +4,7 @@
  * Letters: B batch, H heads, N length (Nq, Nk), r features, d values. Layouts of q, k, v, output and their
  * gradients follow `dataFormat`: BHND is [B,H,N,.], BNHD is [B,N,H,.]. mask is always [B,Nk], s [B,H,r,d], z [B,H,r].
  */
-import type {NamedAttrMap, NamedTensorInfoMap, TensorInfo} from '@tensorflow/tfjs-core';
+import type {NamedAttrMap, NamedTensorMap, TensorInfo} from '@tensorflow/tfjs-core';
 import type {PointwiseMap} from '../pointwise';
 
 export type DataFormat = 'BHND' | 'BNHD';
@@ -92,7 +92,15 @@ export function dimsOf(inputs: {q: TensorInfo; k: TensorInfo; v: TensorInfo}, da
   };
 }
 
-export const asInputs = (inputs: LinearAttentionInputs | LinearAttentionGradInputs): NamedTensorInfoMap =>
-  inputs as unknown as NamedTensorInfoMap;
+export const asInputs = (inputs: LinearAttentionInputs | LinearAttentionGradInputs): NamedTensorMap =>
+  inputs as unknown as NamedTensorMap;
 
 export const asAttrs = (attrs: LinearAttentionAttrs): NamedAttrMap => attrs as unknown as NamedAttrMap;
+
+/** What a kernelFunc or gradFunc is handed, read as this kernel's. */
+export const inputsOf = (inputs: object): LinearAttentionInputs => inputs as LinearAttentionInputs;
+
+export const gradInputsOf = (inputs: object): LinearAttentionGradInputs =>
+  inputs as LinearAttentionGradInputs;
+
+export const attrsOf = (attrs: object | undefined): LinearAttentionAttrs => attrs as LinearAttentionAttrs;

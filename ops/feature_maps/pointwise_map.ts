@@ -1,0 +1,21 @@
+/** A feature map that is one function of each number: kernels fuse it, and r' = r. */
+import * as tf from '@tensorflow/tfjs-core';
+import {type PointwiseMap, pointwise} from '../../src/pointwise';
+import type {FeatureMap} from './types';
+
+/** The FeatureMap of a pointwise function. `queries` and `keys` never return x itself. */
+export function pointwiseMap(name: PointwiseMap, eps?: number): FeatureMap {
+  const map = (x: tf.Tensor): tf.Tensor => {
+    const phi = pointwise(name, x);
+    return phi === x ? tf.clone(x) : phi;
+  };
+  return {
+    name,
+    pointwise: name,
+    ...(eps === undefined ? {} : {eps}),
+    dim: (inputDim) => inputDim,
+    queries: map,
+    keys: map,
+    getConfig: () => ({}),
+  };
+}

@@ -1,0 +1,34 @@
+/** The composed form as kernels of a named backend. */
+import * as tf from '@tensorflow/tfjs-core';
+import {composedBackward, composedForward} from './composed';
+import {attrsOf, gradInputsOf, inputsOf, LinearAttention, LinearAttentionGrad} from './spec';
+
+type Live<T> = {[K in keyof T]: tf.Tensor};
+
+/** Kernels are handed tensors by tfjs's ops, and bare infos by other kernels. */
+function live<T extends object>(inputs: T): Live<T> {
+  const entries = Object.entries(inputs as {[name: string]: tf.TensorInfo}).map(([name, x]) => [
+    name,
+    x instanceof tf.Tensor ? x : tf.engine().makeTensorFromTensorInfo(x),
+  ]);
+  return Object.fromEntries(entries) as Live<T>;
+}
+
+/** The configurations to register for `backendName`. */
+export function composedKernels(backendName: string): tf.KernelConfig[] {
+  return [
+    {
+      kernelName: LinearAttention,
+      backendName,
+      kernelFunc: ({inputs, attrs}) => composedForward(live(inputsOf(inputs)), attrsOf(attrs)),
+    },
+    {
+      kernelName: LinearAttentionGrad,
+      backendName,
+      kernelFunc: ({inputs, attrs}) => {
+        const all = live(gradInputsOf(inputs));
+        return composedBackward(all, all, attrsOf(attrs), all);
+      },
+    },
+  ];
+}

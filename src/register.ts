@@ -1,0 +1,56 @@
+/** Making the kernels known to tfjs: once on import for the backends it has, later for others. */
+import * as tf from '@tensorflow/tfjs-core';
+import {check, checkOptions, show} from './errors';
+import {composedKernels} from './linear_attention/composed_kernels';
+import {linearAttentionGradient} from './linear_attention/gradient';
+import {LinearAttention} from './linear_attention/spec';
+
+/** A backend that is not imported yet may be named: tfjs keeps kernels by name. */
+const KNOWN_BACKENDS = ['cpu', 'wasm', 'webgl', 'webgpu', 'tensorflow'];
+
+/** Kernels written for one backend, by its name. The composed form serves every other. */
+const OWN_KERNELS: {[backend: string]: tf.KernelConfig[]} = {};
+
+/** Registers what `backend` lacks. tfjs warns about duplicates, so a kernel that is there stays. */
+function registerFor(backend: string): void {
+  for (const config of [...(OWN_KERNELS[backend] ?? []), ...composedKernels(backend)]) {
+    if (tf.getKernel(config.kernelName, backend) == null) {
+      tf.registerKernel(config);
+    }
+  }
+}
+
+/** Makes sure that the active backend has kernels, whatever it is called. */
+export function ensureRegistered(): void {
+  const backend = tf.getBackend();
+  if (backend != null && tf.getKernel(LinearAttention, backend) == null) {
+    registerFor(backend);
+  }
+}
+
+/**
+ * Registers the package's kernels and gradients. This happens on import for 'cpu', 'wasm', 'webgl', 'webgpu' and
+ * 'tensorflow'; call it for a backend under another name, or one whose kernels were unregistered.
+ *
+ * @param options.backends Names as tf.setBackend takes them. Default: the five above.
+ * @throws Error when `backends` is not an array of non-empty strings, or for an unknown option.
+ *
+ * ```js
+ * lattn.register({backends: ['rn-webgl']});
+ * ```
+ */
+export function register(options: {backends?: string[]} = {}): void {
+  checkOptions('register', options, ['backends']);
+  const {backends = KNOWN_BACKENDS} = options;
+  check(
+    Array.isArray(backends) && backends.every((name) => typeof name === 'string' && name !== ''),
+    'register',
+    () => `expected backends to be an array of backend names; got ${show(backends)}.`,
+  );
+  backends.forEach(registerFor);
+  if (tf.getGradient(LinearAttention) == null) {
+    tf.registerGradient(linearAttentionGradient);
+  }
+}
+
+register();
