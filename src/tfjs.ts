@@ -126,6 +126,12 @@ export function withWasmScratch<T>(backend: unknown, bytes: number, f: (at: numb
   }
 }
 
+/** Another tensor over the same values, which live until both are disposed. */
+export function sharedInfo(backend: unknown, {dataId, shape, dtype}: tf.TensorInfo): tf.TensorInfo {
+  (backend as {incRef(id: object): void}).incRef(dataId);
+  return {dataId, shape, dtype};
+}
+
 /** Frees what a tensor that a kernel made holds, when the kernel keeps it to itself. */
 export function disposeInfo(backend: unknown, info: tf.TensorInfo): void {
   (backend as {disposeData(id: object): boolean}).disposeData(info.dataId);
