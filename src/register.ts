@@ -1,7 +1,12 @@
 /** Making the kernels known to tfjs: once on import for the backends it has, later for others. */
 import * as tf from '@tensorflow/tfjs-core';
 import {check, checkOptions, show} from './errors';
+import {geluCpu} from './gelu/cpu';
+import {geluGradient} from './gelu/gradient';
+import {Gelu} from './gelu/spec';
+import {geluWasm} from './gelu/wasm';
 import {composedKernels} from './linear_attention/composed_kernels';
+import {cpuKernels} from './linear_attention/cpu';
 import {linearAttentionGradient} from './linear_attention/gradient';
 import {LinearAttention} from './linear_attention/spec';
 
@@ -9,7 +14,10 @@ import {LinearAttention} from './linear_attention/spec';
 const KNOWN_BACKENDS = ['cpu', 'wasm', 'webgl', 'webgpu', 'tensorflow'];
 
 /** Kernels written for one backend, by its name. The composed form serves every other. */
-const OWN_KERNELS: {[backend: string]: tf.KernelConfig[]} = {};
+const OWN_KERNELS: {[backend: string]: tf.KernelConfig[]} = {
+  cpu: [...cpuKernels, ...geluCpu],
+  wasm: geluWasm,
+};
 
 /** Registers what `backend` lacks. tfjs warns about duplicates, so a kernel that is there stays. */
 function registerFor(backend: string): void {
@@ -50,6 +58,9 @@ export function register(options: {backends?: string[]} = {}): void {
   backends.forEach(registerFor);
   if (tf.getGradient(LinearAttention) == null) {
     tf.registerGradient(linearAttentionGradient);
+  }
+  if (tf.getGradient(Gelu) == null) {
+    tf.registerGradient(geluGradient);
   }
 }
 

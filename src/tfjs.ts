@@ -72,12 +72,16 @@ function findMemory({wasm, dataIdMap, makeOutput}: WasmBackend): WebAssembly.Mem
     return null;
   }
   for (const candidate of [wasm.wasmMemory, ...Object.values(wasm.asm ?? {})]) {
-    if (candidate instanceof WebAssembly.Memory && candidate.buffer === wasm.HEAPU8.buffer) {
+    if (isMemory(candidate) && candidate.buffer === wasm.HEAPU8.buffer) {
       return candidate;
     }
   }
   return null;
 }
+
+/** Not by instanceof: the memory may come from another realm (a test runner's, an iframe's). */
+const isMemory = (x: unknown): x is WebAssembly.Memory =>
+  Object.prototype.toString.call(x) === '[object WebAssembly.Memory]';
 
 /**
  * Where a tensor's values lie in the wasm backend's memory, in bytes. Ask after every allocation of the call:

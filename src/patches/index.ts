@@ -2,11 +2,12 @@
 import {cumsumGradient} from './cumsum_gradient';
 import {einsumGradient} from './einsum_gradient';
 import {patch, together, type Undo} from './patch';
+import {wasmMatMul} from './wasm_mat_mul';
 import {wasmTraining} from './wasm_training';
 
-export {cumsumGradient, einsumGradient, type Undo, wasmTraining};
+export {cumsumGradient, einsumGradient, type Undo, wasmMatMul, wasmTraining};
 
-const PATCHES = [einsumGradient, cumsumGradient, wasmTraining];
+const PATCHES = [einsumGradient, cumsumGradient, wasmTraining, wasmMatMul];
 
 /** Applies every patch. Returns one undo for all of them. */
 export const all: () => Undo = patch(() => together(PATCHES.map((apply) => apply())));

@@ -54,8 +54,7 @@ function instantiateNow(
   const bytes = moduleBytes(base64, memory);
   const imports = {env: {memory}};
   try {
-    const shared = !(memory.buffer instanceof ArrayBuffer);
-    const key = shared ? `shared ${base64}` : base64;
+    const key = isShared(memory) ? `shared ${base64}` : base64;
     let module = compiled.get(key);
     if (!module) {
       module = new WebAssembly.Module(bytes);
@@ -71,6 +70,10 @@ function instantiateNow(
   }
 }
 
+/** Not by instanceof: the buffer may come from another realm (a test runner's, an iframe's). */
+const isShared = (memory: WebAssembly.Memory): boolean =>
+  Object.prototype.toString.call(memory.buffer) === '[object SharedArrayBuffer]';
+
 /** Decodes base64, and declares the imported memory shared where it is (a threaded build of tfjs). */
 function moduleBytes(base64: string, memory: WebAssembly.Memory): Uint8Array<ArrayBuffer> {
   const text = atob(base64);
@@ -78,7 +81,7 @@ function moduleBytes(base64: string, memory: WebAssembly.Memory): Uint8Array<Arr
   for (let i = 0; i < text.length; i++) {
     bytes[i] = text.charCodeAt(i);
   }
-  if (!(memory.buffer instanceof ArrayBuffer)) {
+  if (isShared(memory)) {
     bytes[memoryFlagOffset(bytes)] |= 2;
   }
   return bytes;

@@ -7,7 +7,7 @@
  */
 import {finish} from './gemm_finish';
 import {pack} from './gemm_pack';
-import {dotRows, vectorTimesRows} from './gemm_vector';
+import {dotRows, vectorTimesLongRows, vectorTimesRows} from './gemm_vector';
 
 /** Block sizes: a packed block of A (MC x KC) fits in the second-level cache, a panel of B (KC x 8) in the first. */
 const KC: i32 = 256;
@@ -15,6 +15,8 @@ const MC: i32 = 128;
 const NC: i32 = 512;
 /** Up to this many rows of A, B is read where it lies when its rows are contiguous: packing would not pay. */
 const DIRECT_ROWS: i32 = 16;
+
+
 const TILE_BYTES: usize = 128;
 
 // @ts-ignore: decorator
@@ -84,7 +86,12 @@ function row(
   scratch: usize,
 ): void {
   if (bCol == 4) {
-    vectorTimesRows(N, K, a, aCol, b, bRow, c);
+    if ((N & 7) == 0 && (K & 3) == 0) {
+      memory.fill(c, 0, (<usize>N) << 2);
+      vectorTimesLongRows(N, K, a, aCol, b, bRow, c);
+    } else {
+      vectorTimesRows(N, K, a, aCol, b, bRow, c);
+    }
     return;
   }
   if (aCol != 4) {
