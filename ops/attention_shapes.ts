@@ -31,7 +31,7 @@ interface Shapes {
 }
 
 const describe = ({q, k, v}: Shapes): string =>
-  `got q ${showShape(q)}, k ${showShape(k)}, v ${showShape(v)}.`;
+  `got q ${showShape(q)}, k ${showShape(k)}${v === k ? '' : `, v ${showShape(v)}`}.`;
 
 /** Checks the sizes of q, k and v against each other; their ranks are right already. */
 function checkSizes(fn: string, shapes: Shapes, {head, length}: Axes, causal: boolean): AttentionSizes {
@@ -71,6 +71,7 @@ function checkSizes(fn: string, shapes: Shapes, {head, length}: Axes, causal: bo
 /**
  * Checks q, k and v of a call over sequences: rank 3 ([B,N,.], one head) or rank 4 in the given layout, all alike.
  *
+ * @param v Undefined for a call that has none.
  * @param causal Whether Nq = Nk is needed.
  */
 export function checkAttentionShapes(
@@ -81,14 +82,16 @@ export function checkAttentionShapes(
   dataFormat: DataFormat,
   causal: boolean,
 ): AttentionSizes {
-  const shapes = {q: shapeOf(fn, 'q', q), k: shapeOf(fn, 'k', k), v: shapeOf(fn, 'v', v)};
+  const kShape = shapeOf(fn, 'k', k);
+  const shapes = {q: shapeOf(fn, 'q', q), k: kShape, v: v === undefined ? kShape : shapeOf(fn, 'v', v)};
+  const names = v === undefined ? 'q and k' : 'q, k and v';
   const rank = shapes.q.length;
   const layout = dataFormat === 'BHND' ? '[B,H,N,.]' : '[B,N,H,.]';
   check(
     (rank === 3 || rank === 4) && shapes.k.length === rank && shapes.v.length === rank,
     fn,
     () =>
-      `expected q, k and v to be all of rank 4 (${layout}) or all of rank 3 ([B,N,.], one head); ${describe(shapes)}`,
+      `expected ${names} to be all of rank 4 (${layout}) or all of rank 3 ([B,N,.], one head); ${describe(shapes)}`,
   );
   const axes =
     rank === 3 ? {head: -1, length: 1} : dataFormat === 'BHND' ? {head: 1, length: 2} : {head: 2, length: 1};

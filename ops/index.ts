@@ -7,6 +7,7 @@ export {
   featureMaps,
   registerFeatureMap,
 } from './feature_maps';
+export {type ImpliedAttentionOptions, impliedAttention} from './implied_attention';
 export {type KVCache, type KVCacheSizes, kvCache} from './kv_cache';
 export {type LinearAttentionOptions, linearAttention, type OutputAndState} from './linear_attention';
 export {type LinearAttentionStepOptions, linearAttentionStep} from './linear_attention_step';

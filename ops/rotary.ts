@@ -4,7 +4,7 @@ import {shapeOf, toFloat} from '../src/convert';
 import {check, checkInteger, checkNumber, checkOneOf, checkOptions, showShape} from '../src/errors';
 import type {DataFormat} from '../src/linear_attention/spec';
 import {type RotaryPairing, rotate} from '../src/rotary';
-import type {TensorArgument} from './attention_arguments';
+import type {Input} from './attention_shapes';
 
 export interface RotaryOptions {
   /** Position of the first token. Default 0. */
@@ -35,7 +35,7 @@ const FN = 'rotary';
  *
  * Source: Su et al. 2021 (RoFormer), https://arxiv.org/abs/2104.09864, section 3.2.2.
  */
-export function rotary(x: TensorArgument, options: RotaryOptions = {}): tf.Tensor {
+export function rotary(x: Input, options: RotaryOptions = {}): tf.Tensor {
   checkOptions(FN, options, ['offset', 'base', 'pairing', 'dataFormat']);
   const {offset = 0, base = 10000, pairing = 'half', dataFormat = 'BHND'} = options;
   checkInteger(FN, 'offset', offset, 0);

@@ -4,13 +4,13 @@ import {toFloat} from '../src/convert';
 import {checkBoolean, checkNumber, checkOneOf, checkOptions} from '../src/errors';
 import type {DataFormat} from '../src/linear_attention/spec';
 import {attend} from '../src/softmax_attention';
-import {checkMask, checkQueryKey, checkValue, type TensorArgument} from './attention_arguments';
+import {checkAttentionShapes, checkShape, type Input} from './attention_shapes';
 
 export interface SoftmaxAttentionOptions {
   /** A query sees its own key and earlier ones only. Needs Nq = Nk. Default false. */
   causal?: boolean;
   /** [B,Nk]; keeps where != 0. Not differentiated. */
-  mask?: TensorArgument;
+  mask?: Input;
   /** Multiplies q.k. Default 1/sqrt(r). */
   scale?: number;
   /** 'BHND' ([B,H,N,.], default) or 'BNHD' ([B,N,H,.]) for q, k, v and the output. */
@@ -39,9 +39,9 @@ const FN = 'softmaxAttention';
  * Source: Vaswani et al. 2017, https://arxiv.org/abs/1706.03762, section 3.2.1.
  */
 export function softmaxAttention(
-  q: TensorArgument,
-  k: TensorArgument,
-  v: TensorArgument,
+  q: Input,
+  k: Input,
+  v: Input,
   options: SoftmaxAttentionOptions = {},
 ): tf.Tensor {
   checkOptions(FN, options, ['causal', 'mask', 'scale', 'dataFormat']);
@@ -51,39 +51,32 @@ export function softmaxAttention(
   if (scale !== undefined) {
     checkNumber(FN, 'scale', scale);
   }
-  const sizes = checkQueryKey(FN, q, k, dataFormat, causal);
-  const d = checkValue(FN, k, v, sizes, dataFormat);
-  const {rank, B, H, Nq, Nk, r} = sizes;
+  const {oneHead, B, H, Nq, Nk, r, d} = checkAttentionShapes(FN, q, k, v, dataFormat, causal);
   if (mask !== undefined) {
-    checkMask(FN, mask, B, Nk);
+    checkShape(FN, 'mask', mask, [B, Nk], '[B,Nk]');
   }
-  if (B * H * Nq * Nk * d === 0) {
-    return tf.zeros(rank === 3 ? [B, Nq, d] : dataFormat === 'BHND' ? [B, H, Nq, d] : [B, Nq, H, d]);
+  if (Nq * Nk === 0) {
+    return tf.zeros(oneHead ? [B, Nq, d] : dataFormat === 'BHND' ? [B, H, Nq, d] : [B, Nq, H, d]);
   }
   return tf.tidy(() => {
-    const output = attend(
-      heads(q, rank, dataFormat),
-      heads(k, rank, dataFormat),
-      heads(v, rank, dataFormat),
-      {
-        scale: scale ?? 1 / Math.sqrt(r),
-        causal,
-        mask: mask === undefined ? undefined : toFloat(mask),
-      },
-    );
-    if (rank === 3) {
+    const heads = (x: Input) => headsFirst(toFloat(x), oneHead, dataFormat);
+    const output = attend(heads(q), heads(k), heads(v), {
+      scale: scale ?? 1 / Math.sqrt(r),
+      causal,
+      mask: mask === undefined ? undefined : toFloat(mask),
+    });
+    if (oneHead) {
       return tf.reshape(output, [B, Nq, d]);
     }
     return dataFormat === 'BHND' ? output : tf.transpose(output, [0, 2, 1, 3]);
   });
 }
 
-/** [B,H,N,.] of an argument that was checked. */
-function heads(x: TensorArgument, rank: 3 | 4, dataFormat: DataFormat): tf.Tensor4D {
-  const float = toFloat(x);
-  if (rank === 3) {
-    const [B, N, last] = float.shape;
-    return tf.reshape(float, [B, 1, N, last]);
+/** [B,H,N,.] of x in the layout of `dataFormat`, or [B,N,.]. */
+function headsFirst(x: tf.Tensor, oneHead: boolean, dataFormat: DataFormat): tf.Tensor4D {
+  if (oneHead) {
+    const [B, N, last] = x.shape;
+    return tf.reshape(x, [B, 1, N, last]);
   }
-  return (dataFormat === 'BHND' ? float : tf.transpose(float, [0, 2, 1, 3])) as tf.Tensor4D;
+  return (dataFormat === 'BHND' ? x : tf.transpose(x, [0, 2, 1, 3])) as tf.Tensor4D;
 }

@@ -3,6 +3,7 @@
  * form, and layers use it to read a prompt.
  */
 import * as tf from '@tensorflow/tfjs-core';
+import {isNonZero} from '../src/conditions';
 import {check, show, showShape} from '../src/errors';
 import {attend} from '../src/softmax_attention';
 import type {KVCache} from './kv_cache';
@@ -36,7 +37,7 @@ export function softmaxAttentionChunk(
     };
     if (mask !== undefined || cache.mask !== undefined) {
       const before = cache.mask ?? tf.ones([B, cache.length]);
-      const now = mask === undefined ? tf.ones([B, T]) : tf.cast(tf.notEqual(mask, 0), 'float32');
+      const now = mask === undefined ? tf.ones([B, T]) : tf.cast(isNonZero(mask), 'float32');
       next.mask = tf.concat([before, now], 1) as tf.Tensor2D;
     }
     const output = attend(q, next.k, next.v, {

@@ -1,8 +1,8 @@
 /** One token of causal softmax attention over a key-value cache. */
 import * as tf from '@tensorflow/tfjs-core';
-import {shapeOf, toFloat} from '../src/convert';
-import {check, checkNumber, checkOptions, showShape} from '../src/errors';
-import type {TensorArgument} from './attention_arguments';
+import {toFloat} from '../src/convert';
+import {checkNumber, checkOptions} from '../src/errors';
+import {checkShape, checkStepShapes, type Input} from './attention_shapes';
 import type {KVCache} from './kv_cache';
 import {attendToCache, checkCache, cloneCache, softmaxAttentionChunk} from './softmax_attention_chunk';
 
@@ -10,7 +10,7 @@ export interface SoftmaxAttentionStepOptions {
   /** Multiplies q.k. Default 1/sqrt(r). */
   scale?: number;
   /** [B]; where it is 0 the token adds nothing to its row. Not differentiated. */
-  mask?: TensorArgument;
+  mask?: Input;
 }
 
 const FN = 'softmaxAttentionStep';
@@ -38,9 +38,9 @@ const FN = 'softmaxAttentionStep';
  * @throws When shapes disagree, when the cache was disposed or already holds maxLength tokens, on unknown options.
  */
 export function softmaxAttentionStep(
-  q: TensorArgument,
-  k: TensorArgument,
-  v: TensorArgument,
+  q: Input,
+  k: Input,
+  v: Input,
   cache: KVCache,
   options: SoftmaxAttentionStepOptions = {},
 ): {output: tf.Tensor3D; cache: KVCache} {
@@ -49,27 +49,9 @@ export function softmaxAttentionStep(
   if (scale !== undefined) {
     checkNumber(FN, 'scale', scale);
   }
-  const [qShape, kShape, vShape] = [shapeOf(FN, 'q', q), shapeOf(FN, 'k', k), shapeOf(FN, 'v', v)];
-  check(qShape.length === 3, FN, () => `expected q to have shape [B,H,r]; got ${showShape(qShape)}.`);
-  const [B, H, r] = qShape;
-  check(
-    tf.util.arraysEqual(kShape, qShape),
-    FN,
-    () => `expected k to have the shape of q; got q ${showShape(qShape)}, k ${showShape(kShape)}.`,
-  );
-  check(
-    vShape.length === 3 && vShape[0] === B && vShape[1] === H,
-    FN,
-    () => `expected v to have shape [B,H,d] = [${B},${H},d]; got ${showShape(vShape)}.`,
-  );
-  const d = vShape[2];
+  const {B, H, r, d} = checkStepShapes(FN, q, k, v);
   if (mask !== undefined) {
-    const shape = shapeOf(FN, 'mask', mask);
-    check(
-      shape.length === 1 && shape[0] === B,
-      FN,
-      () => `expected mask to have shape [B] = [${B}]; got ${showShape(shape)}.`,
-    );
+    checkShape(FN, 'mask', mask, [B], '[B]');
   }
   const nothingNew = mask !== undefined && isAllMasked(mask);
   checkCache(FN, cache, {B, H, r, d}, nothingNew ? 0 : 1);
@@ -98,7 +80,7 @@ type Returned = KVCache & tf.TensorContainerObject;
  * True when every row is masked: then the cache need not grow. A mask on a GPU is not read back, a masked token then
  * takes a place that nothing attends to.
  */
-function isAllMasked(mask: TensorArgument): boolean {
+function isAllMasked(mask: Input): boolean {
   if (!(mask instanceof tf.Tensor)) {
     return Array.from(mask as ArrayLike<number | boolean>).every((keep) => Number(keep) === 0);
   }

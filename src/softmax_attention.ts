@@ -5,6 +5,7 @@
  * Letters: B batch, H heads, Nq and Nk lengths, r key dimension, d value dimension. Everything here is [B,H,N,.].
  */
 import * as tf from '@tensorflow/tfjs-core';
+import {isNonZero} from './conditions';
 import {isHalfFloat} from './tfjs';
 
 export interface AttendOptions {
@@ -36,7 +37,7 @@ export function attend(
     const [B, H, Nq] = q.shape;
     const [Nk, d] = [k.shape[2], v.shape[3]];
     if (mask !== undefined) {
-      const keep = tf.reshape(tf.notEqual(mask, 0), [B, 1, Nk, 1]);
+      const keep = isNonZero(tf.reshape(mask, [B, 1, Nk, 1]));
       k = tf.where(keep, k, 0);
       v = tf.where(keep, v, 0);
     }
@@ -60,7 +61,7 @@ function scoreBias(B: number, Nq: number, Nk: number, causal: boolean, mask?: tf
   const column = tf.range(0, columns, 1, 'float32');
   let bias: tf.Tensor | null = null;
   if (mask !== undefined) {
-    const dropped = tf.sub(1, tf.cast(tf.notEqual(mask, 0), 'float32'));
+    const dropped = tf.sub(1, tf.cast(isNonZero(mask), 'float32'));
     const wide =
       columns === Nk
         ? dropped
