@@ -71,7 +71,6 @@ function checkSizes(fn: string, shapes: Shapes, {head, length}: Axes, causal: bo
 /**
  * Checks q, k and v of a call over sequences: rank 3 ([B,N,.], one head) or rank 4 in the given layout, all alike.
  *
- * @param v Undefined for a call that has none.
  * @param causal Whether Nq = Nk is needed.
  */
 export function checkAttentionShapes(
@@ -82,9 +81,23 @@ export function checkAttentionShapes(
   dataFormat: DataFormat,
   causal: boolean,
 ): AttentionSizes {
-  const kShape = shapeOf(fn, 'k', k);
-  const shapes = {q: shapeOf(fn, 'q', q), k: kShape, v: v === undefined ? kShape : shapeOf(fn, 'v', v)};
-  const names = v === undefined ? 'q and k' : 'q, k and v';
+  const shapes = {q: shapeOf(fn, 'q', q), k: shapeOf(fn, 'k', k), v: shapeOf(fn, 'v', v)};
+  return checkSequences(fn, 'q, k and v', shapes, dataFormat, causal);
+}
+
+/** The same for a call that has no v; d is that of k. */
+export function checkQueryKeyShapes(fn: string, q: unknown, k: unknown, causal: boolean): AttentionSizes {
+  const [qShape, kShape] = [shapeOf(fn, 'q', q), shapeOf(fn, 'k', k)];
+  return checkSequences(fn, 'q and k', {q: qShape, k: kShape, v: kShape}, 'BHND', causal);
+}
+
+function checkSequences(
+  fn: string,
+  names: string,
+  shapes: Shapes,
+  dataFormat: DataFormat,
+  causal: boolean,
+): AttentionSizes {
   const rank = shapes.q.length;
   const layout = dataFormat === 'BHND' ? '[B,H,N,.]' : '[B,N,H,.]';
   check(

@@ -2,7 +2,7 @@
 import * as tf from '@tensorflow/tfjs-core';
 import {toFloat} from '../src/convert';
 import {check, checkBoolean, checkOptions} from '../src/errors';
-import {checkAttentionShapes, type Input} from './attention_shapes';
+import {checkQueryKeyShapes, type Input} from './attention_shapes';
 import type {FeatureMapLike} from './feature_maps/registry';
 import {checkMask, checkShared, runCall} from './linear_attention_call';
 
@@ -40,7 +40,7 @@ export function impliedAttention(q: Input, k: Input, options: ImpliedAttentionOp
   checkOptions(FN, options, ['featureMap', 'causal', 'mask', 'eps', 'featureMapWeights']);
   const {causal = false, mask} = options;
   checkBoolean(FN, 'causal', causal);
-  const sizes = checkAttentionShapes(FN, q, k, undefined, 'BHND', causal);
+  const sizes = checkQueryKeyShapes(FN, q, k, causal);
   const {oneHead, B, H, Nq, Nk, r} = sizes;
   const shared = checkShared(FN, options, sizes);
   check(
