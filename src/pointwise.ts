@@ -52,6 +52,53 @@ export function pointwiseDerivative(map: PointwiseMap, x: number): number {
   }
 }
 
+/** phi of n numbers of x from `at` on, into `out` from `to` on. */
+export function mapRow(
+  map: PointwiseMap,
+  x: Float32Array,
+  at: number,
+  out: Float32Array,
+  to: number,
+  n: number,
+): void {
+  switch (map) {
+    case 'identity':
+      for (let i = 0; i < n; i++) out[to + i] = x[at + i];
+      return;
+    case 'elu':
+      for (let i = 0; i < n; i++) out[to + i] = x[at + i] > 0 ? x[at + i] + 1 : Math.exp(x[at + i]);
+      return;
+    default:
+      for (let i = 0; i < n; i++) out[to + i] = pointwiseScalar(map, x[at + i]);
+  }
+}
+
+/** dL/dx of a row, into `dx` from `at` on, from rows of dL/dphi and phi that start at `from`, and x's at `at`. */
+export function chainRow(
+  map: PointwiseMap,
+  x: Float32Array,
+  at: number,
+  phi: Float32Array,
+  dPhi: Float32Array,
+  from: number,
+  dx: Float32Array,
+  n: number,
+): void {
+  switch (map) {
+    case 'identity':
+      for (let i = 0; i < n; i++) dx[at + i] = dPhi[from + i];
+      return;
+    case 'elu':
+      for (let i = 0; i < n; i++) dx[at + i] = dPhi[from + i] * (x[at + i] > 0 ? 1 : phi[from + i]);
+      return;
+    case 'exp':
+      for (let i = 0; i < n; i++) dx[at + i] = dPhi[from + i] * phi[from + i];
+      return;
+    default:
+      for (let i = 0; i < n; i++) dx[at + i] = dPhi[from + i] * pointwiseDerivative(map, x[at + i]);
+  }
+}
+
 /**
  * exp(min(x, 0)), the exponential branch of elu + 1 and its derivative. The minimum is a selection, which can be
  * differentiated any number of times and has derivative 1 at x = 0 (tf.minimum only once, relu has 0 there).
