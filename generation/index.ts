@@ -1,1 +1,4 @@
-export {};
+export {type GenerateOptions, type GenerateTextOptions, generate, type TextCodec} from './generate';
+export type {SamplingOptions} from './sampling';
+export {type PrefillOptions, type Stream, type StreamOptions, stream} from './stream';
+export type {TokenInput} from './tokens';

@@ -1,5 +1,13 @@
+export {Gelu, type GeluArgs, gelu} from './gelu';
 export {LinearAttention, type LinearAttentionArgs, linearAttention} from './linear_attention';
+export {PositionEmbedding, type PositionEmbeddingArgs, positionEmbedding} from './position_embedding';
 export {SeededDropout, type SeededDropoutArgs, seededDropout} from './seeded_dropout';
+export {
+  type Pooling,
+  SequencePooling,
+  type SequencePoolingArgs,
+  sequencePooling,
+} from './sequence_pooling';
 export {SoftmaxAttention, type SoftmaxAttentionArgs, softmaxAttention} from './softmax_attention';
 export {
   isStreamingLayer,
@@ -8,3 +16,4 @@ export {
   type StreamResult,
   type StreamState,
 } from './streaming';
+export {TiedEmbedding, type TiedEmbeddingArgs, tiedEmbedding} from './tied_embedding';

@@ -1,1 +1,15 @@
-export {};
+export {
+  CharacterTokenizer,
+  type CharacterTokenizerJSON,
+  type CharacterTokenizerOptions,
+  characterTokenizer,
+  characterTokenizerFromJSON,
+} from './character_tokenizer';
+export {transformer} from './transformer';
+export type {
+  AttentionKind,
+  FeedForwardActivation,
+  Head,
+  PositionKind,
+  TransformerOptions,
+} from './transformer_options';
