@@ -127,26 +127,18 @@ export class AdamW extends tf.Optimizer {
   private slotsOf(weight: tf.Variable): Slots {
     let found = this.slots.get(weight.name);
     if (found === undefined) {
-      found = this.claim(weight) ?? {
-        name: weight.name,
-        m: tf.variable(tf.zerosLike(weight), false),
-        v: tf.variable(tf.zerosLike(weight), false),
-      };
+      found = this.claim(weight) ?? {name: weight.name, m: zerosFor(weight), v: zerosFor(weight)};
       this.slots.set(weight.name, found);
     }
     return found;
   }
 
-  /** Restored slots are claimed by name, else in their order: tfjs adds suffixes to the names of a second model. */
+  /** Restored slots are claimed in their order: tfjs adds suffixes to the names of a second model's weights. */
   private claim(weight: tf.Variable): Slots | undefined {
-    if (this.unclaimed.length === 0) {
+    const [restored] = this.unclaimed;
+    if (restored === undefined) {
       return undefined;
     }
-    const index = Math.max(
-      0,
-      this.unclaimed.findIndex(({name}) => name === weight.name),
-    );
-    const restored = this.unclaimed[index];
     check(
       showShape(restored.m.shape) === showShape(weight.shape),
       'AdamW',
@@ -154,8 +146,27 @@ export class AdamW extends tf.Optimizer {
         `expected restored slots of shape ${showShape(weight.shape)} for '${weight.name}'; ` +
         `got ${showShape(restored.m.shape)} of '${restored.name}'.`,
     );
-    this.unclaimed.splice(index, 1);
+    this.unclaimed.shift();
     return {...restored, name: weight.name};
+  }
+
+  /** The live slots of a weight; null before its first update. */
+  slotsFor(weight: tf.Variable): {m: tf.Variable; v: tf.Variable} | null {
+    return this.slots.get(weight.name) ?? null;
+  }
+
+  /** Goes back to the state after `iterations` updates. Values are copied. */
+  restore(
+    iterations: number,
+    slots: readonly {variable: tf.Variable; m: tf.TypedArray; v: tf.TypedArray}[],
+  ): void {
+    this.dispose();
+    this.iterations_ = iterations;
+    for (const {variable, m, v} of slots) {
+      const make = (values: tf.TypedArray) =>
+        variableOf(tf.tensor(values.slice(), variable.shape, 'float32'));
+      this.slots.set(variable.name, {name: variable.name, m: make(m), v: make(v)});
+    }
   }
 
   override dispose(): void {
@@ -202,8 +213,8 @@ export class AdamW extends tf.Optimizer {
     this.dispose();
     this.unclaimed = Array.from({length: count}, (_, i) => ({
       name: slots[i].name.replace(/\/m$/, ''),
-      m: copyOf(slots[i].tensor),
-      v: copyOf(slots[count + i].tensor),
+      m: variableOf(tf.clone(slots[i].tensor)),
+      v: variableOf(tf.clone(slots[count + i].tensor)),
     }));
   }
 
@@ -221,8 +232,13 @@ export class AdamW extends tf.Optimizer {
 }
 tf.serialization.registerClass(AdamW);
 
-function copyOf(tensor: tf.Tensor): tf.Variable {
-  return tf.tidy(() => tf.variable(tf.clone(tensor), false));
+const zerosFor = (weight: tf.Variable): tf.Variable => variableOf(tf.zerosLike(weight));
+
+/** A variable with a tensor's values; the tensor is disposed. */
+function variableOf(tensor: tf.Tensor): tf.Variable {
+  const made = tf.variable(tensor, false);
+  tensor.dispose();
+  return made;
 }
 
 /**

@@ -1,0 +1,53 @@
+import {check, show} from '../src/errors';
+import {checkWritable, readFileIfAny, writeFilesAtomically} from './atomic_file';
+import {nodeBuiltin} from './node_builtin';
+
+/** Where checkpoints are kept. In a page: an object over IndexedDB, a download, a server. */
+export interface CheckpointStore {
+  /** Keeps the bytes in place of earlier ones. Should leave the earlier ones when it fails. */
+  save(bytes: Uint8Array): void | Promise<void>;
+  /** The bytes saved last; null when there are none. */
+  load(): Uint8Array | null | Promise<Uint8Array | null>;
+}
+
+export interface NamedStore extends CheckpointStore {
+  /** For messages. */
+  name: string;
+  /** Fails early where `save` would fail later. */
+  prepare(): void;
+}
+
+/** Name of the file when a folder is given. */
+const FILE_NAME = 'checkpoint.bin';
+
+/** A store over a file path (Node; an existing folder gets `checkpoint.bin`), or the caller's own. */
+export function toStore(fn: string, option: string, x: unknown): NamedStore {
+  if (typeof x === 'string' && x !== '') {
+    return fileStore(fn, x);
+  }
+  const own = x as CheckpointStore | null;
+  check(
+    typeof own === 'object' && typeof own?.save === 'function' && typeof own.load === 'function',
+    fn,
+    () => `expected ${option} to be a file path or an object with functions save and load; got ${show(x)}.`,
+  );
+  return {
+    name: `the ${option} object`,
+    prepare: () => {},
+    save: (bytes) => own.save(bytes),
+    load: () => own.load(),
+  };
+}
+
+function fileStore(fn: string, given: string): NamedStore {
+  const fs = nodeBuiltin(fn, 'a checkpoint path', 'node:fs');
+  const {join, resolve} = nodeBuiltin(fn, 'a checkpoint path', 'node:path');
+  const isFolder = fs.statSync(given, {throwIfNoEntry: false})?.isDirectory() === true;
+  const path = resolve(isFolder ? join(given, FILE_NAME) : given);
+  return {
+    name: `'${isFolder ? join(given, FILE_NAME) : given}'`,
+    prepare: () => checkWritable(fn, path),
+    save: (bytes) => writeFilesAtomically(fn, [{path, bytes}]),
+    load: () => readFileIfAny(fn, path),
+  };
+}
