@@ -5,6 +5,7 @@ import {check, checkInteger, checkOneOf, fail, showShape} from '../src/errors';
 import {sinusoids} from '../src/sinusoids';
 import {type Identifier, type Initializer, resolve, serialize} from './identifiers';
 import {checkLayerArgs, type LayerArgs} from './layer_args';
+import {smallNormal} from './small_normal';
 
 type Shape = (number | null)[];
 
@@ -13,7 +14,7 @@ export type PositionEmbeddingArgs = LayerArgs & {
   kind: 'learned' | 'sinusoidal';
   /** Number of positions; needed by 'learned', no limit without it. */
   maxLength?: number;
-  /** Of 'learned'. Default: normal with standard deviation 0.02 (unseeded). */
+  /** Of 'learned'. Default: normal with standard deviation 0.02, seeded by the layer's name. */
   embeddingsInitializer?: Identifier<Initializer>;
 };
 
@@ -49,7 +50,7 @@ export class PositionEmbedding extends layers.Layer {
       'layers.positionEmbedding',
       'embeddingsInitializer',
       'initializer',
-      args.embeddingsInitializer ?? {className: 'RandomNormal', config: {mean: 0, stddev: 0.02}},
+      args.embeddingsInitializer ?? smallNormal(this.name),
     )!;
   }
 

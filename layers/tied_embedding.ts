@@ -2,8 +2,10 @@ import * as tf from '@tensorflow/tfjs-core';
 import type * as tfl from '@tensorflow/tfjs-layers';
 import {layers} from '@tensorflow/tfjs-layers';
 import {check, checkBoolean, checkInteger, showShape} from '../src/errors';
+import {uncountUse} from '../src/tfjs';
 import {type Identifier, type Initializer, resolve, serialize} from './identifiers';
 import {checkLayerArgs, type LayerArgs} from './layer_args';
+import {smallNormal} from './small_normal';
 
 type Shape = (number | null)[];
 
@@ -12,7 +14,7 @@ export type TiedEmbeddingArgs = LayerArgs & {
   inputDim: number;
   /** D, the size of an embedding. */
   outputDim: number;
-  /** Default: normal with standard deviation 0.02 (unseeded: give one with a seed to repeat a run). */
+  /** Default: normal with standard deviation 0.02, seeded by the layer's name. */
   embeddingsInitializer?: Identifier<Initializer>;
   /** Id 0 is padding: called on ids, the layer makes the mask `ids != 0`. Default false. */
   maskZero?: boolean;
@@ -58,8 +60,18 @@ export class TiedEmbedding extends layers.Layer {
       'layers.tiedEmbedding',
       'embeddingsInitializer',
       'initializer',
-      args.embeddingsInitializer ?? {className: 'RandomNormal', config: {mean: 0, stddev: 0.02}},
+      args.embeddingsInitializer ?? smallNormal(this.name),
     )!;
+  }
+
+  /** Ids and activations are two uses by one model, which disposes the layer once. */
+  override apply(...args: Parameters<layers.Layer['apply']>): ReturnType<layers.Layer['apply']> {
+    const result = super.apply(...args);
+    const x = Array.isArray(args[0]) ? args[0][0] : args[0];
+    if (!(x instanceof tf.Tensor) && x.shape.length === 3) {
+      uncountUse(this);
+    }
+    return result;
   }
 
   override build(): void {

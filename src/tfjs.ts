@@ -190,3 +190,14 @@ export function innerGraph(
   const {inputs, outputs, layers} = (layer ?? {}) as Partial<tfl.LayersModel>;
   return Array.isArray(inputs) && Array.isArray(outputs) && Array.isArray(layers) ? {inputs, outputs} : null;
 }
+
+/**
+ * Takes back the count of a layer's last symbolic use. tfjs counts the uses of a layer, but disposing a model
+ * discounts one use only, so the weights of a layer that one model uses twice would never be freed.
+ */
+export function uncountUse(layer: tfl.layers.Layer): void {
+  const fields = layer as unknown as {_refCount?: number | null};
+  if (typeof fields._refCount === 'number' && fields._refCount > 1) {
+    fields._refCount--;
+  }
+}
