@@ -5,6 +5,7 @@
  */
 import * as tf from '@tensorflow/tfjs-core';
 import type * as tfl from '@tensorflow/tfjs-layers';
+import {isNonZero} from '../src/conditions';
 import {shapeOf} from '../src/convert';
 import {check, showShape} from '../src/errors';
 
@@ -139,9 +140,7 @@ export function keyMask(
   if (found.length < 2) {
     return found[0] ?? null;
   }
-  // Products of 0 and 1, made by casts: these have gradients (zeros), comparisons have none.
-  const kept = found.map((mask) => tf.cast(tf.cast(tf.cast(mask, 'float32'), 'bool'), 'float32'));
-  return kept.reduce((a, b) => tf.mul(a, b));
+  return found.map((mask) => isNonZero(mask) as tf.Tensor2D).reduce((a, b) => tf.logicalAnd(a, b));
 }
 
 function asKeyMask(fn: string, mask: tf.Tensor, batch: number, length: number): tf.Tensor2D {

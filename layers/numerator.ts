@@ -8,6 +8,7 @@
  */
 import * as tf from '@tensorflow/tfjs-core';
 import {type LinearAttentionState, linearAttention} from '../ops';
+import {isNonZero} from '../src/conditions';
 
 /** Mapped features and their turned versions, [B,N,H,r'], with the values [B,N,H,d]. */
 export interface Features {
@@ -62,14 +63,12 @@ export function selectKeys(mask: tf.Tensor, keys: tf.Tensor4D): tf.Tensor4D {
   if (keys.size === 0) {
     return keys;
   }
-  // A comparison has no gradient in tfjs, a cast has (zeros): a mask may come from watched tensors.
-  const keep = tf.cast(tf.cast(mask, 'float32'), 'bool');
-  return tf.where(tf.reshape(keep, [batch, length, 1, 1]), keys, 0);
+  return tf.where(isNonZero(tf.reshape(mask, [batch, length, 1, 1])), keys, 0);
 }
 
 /** num / (den + eps), and 0 with zero gradient where den is 0, in ops that tfjs differentiates to any order. */
 function guardedDivide(num: tf.Tensor, den: tf.Tensor, eps: number): tf.Tensor {
-  const some = tf.cast(den, 'bool');
+  const some = isNonZero(den);
   const divisor = tf.where(some, tf.add(den, eps), tf.onesLike(den));
   const inverse = tf.where(some, tf.div(1, divisor), tf.zerosLike(den));
   return tf.mul(num, inverse);

@@ -2,7 +2,7 @@ import * as tf from '@tensorflow/tfjs-core';
 import * as tfl from '@tensorflow/tfjs-layers';
 import {type FeatureMap, LinearAttention, layers, SoftmaxAttention} from '../../index';
 import {describeOnBackends} from '../helpers/backends';
-import {values} from '../helpers/models';
+import {values} from '../helpers/layers';
 
 const SIZES = {numHeads: 3, keyDim: 4, valueDim: 5, outputDim: 6};
 const DIMS = {query: 7, value: 8, key: 9};
