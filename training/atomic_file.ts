@@ -1,5 +1,5 @@
 import {fail} from '../src/errors';
-import {nodeBuiltin} from './node_builtin';
+import {type NodeModule, nodeBuiltin} from './node_builtin';
 
 /** Node cannot read larger files in one piece. */
 const MAX_BYTES = 2 ** 31 - 1;
@@ -60,7 +60,7 @@ export function checkWritable(fn: string, path: string): void {
 }
 
 /** Used where an earlier error says more than one about a temporary file. */
-function removeQuietly(fs: typeof import('node:fs'), path: string): void {
+function removeQuietly(fs: NodeModule<'node:fs'>, path: string): void {
   try {
     fs.rmSync(path, {force: true});
   } catch {
