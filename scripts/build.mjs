@@ -8,7 +8,7 @@
  * The build is made in a folder of its own and renamed to dist at the end: whoever runs dist meanwhile never sees half
  * of it.
  */
-import {execFileSync} from 'node:child_process';
+import {spawnSync} from 'node:child_process';
 import {
   existsSync,
   mkdirSync,
@@ -102,7 +102,10 @@ await Promise.all([
     outfile: `${out}/cli.cjs`,
     banner: {js: '#!/usr/bin/env node'},
   }),
-]);
+]).catch(() => {
+  // esbuild has said what is wrong.
+  process.exit(1);
+});
 
 // Node's ESM entry wraps the CommonJS build, as tfjs's own does: one copy of the kernels and layers in a process.
 const names = Object.keys(createRequire(import.meta.url)(resolve(out, 'index.cjs'))).filter(
@@ -113,13 +116,15 @@ writeFileSync(
   `import api from './index.cjs';\nexport const {${names.join(', ')}} = api;\n`,
 );
 
-execFileSync(
+const types = spawnSync(
   process.execPath,
   ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.build.json', '--outDir', `${out}/types`],
-  {
-    stdio: 'inherit',
-  },
+  {stdio: ['ignore', 'inherit', 'inherit']},
 );
+if (types.status !== 0) {
+  console.error('build: the types have errors; dist is left as it was.');
+  process.exit(1);
+}
 // TypeScript takes a .d.ts in a CommonJS package for CommonJS; importers get a declaration that says it is a module.
 writeFileSync(`${out}/types/index.d.mts`, `export * from './index.js';\n`);
 

@@ -27,24 +27,29 @@ process.chdir(root);
 const temporary = mkdtempSync(join(tmpdir(), 'tfla-package-'));
 process.on('exit', () => rmSync(temporary, {recursive: true, force: true}));
 
-function step(name, body) {
+/** Runs one check; a failed one ends the program with its name and reason. */
+async function step(name, body) {
   const started = Date.now();
-  const finish = () => console.log(`  ok  ${name} (${((Date.now() - started) / 1000).toFixed(1)} s)`);
-  const result = body();
-  return result instanceof Promise ? result.then(finish) : finish();
+  try {
+    await body();
+  } catch (error) {
+    console.error(`  FAILED  ${name}\n${error.status === undefined ? error.stack : error.message}`);
+    process.exit(1);
+  }
+  console.log(`  ok  ${name} (${((Date.now() - started) / 1000).toFixed(1)} s)`);
 }
 
 const node = (args, cwd) =>
   execFileSync(process.execPath, args, {cwd, stdio: ['ignore', 'inherit', 'inherit']});
 
-node(['scripts/build.mjs', '--if-stale'], root);
+await step('build', () => node(['scripts/build.mjs', '--if-stale'], root));
 const [packed] = JSON.parse(
   execFileSync('npm', ['pack', '--json', '--pack-destination', temporary], {encoding: 'utf8'}),
 );
 const tarball = join(temporary, packed.filename);
 const manifest = JSON.parse(readFileSync('package.json', 'utf8'));
 
-step('the tarball holds the build and nothing of the sources', () => {
+await step('the tarball holds the build and nothing of the sources', () => {
   const files = packed.files.map((file) => file.path);
   const wanted = [
     'LICENSE',
@@ -73,7 +78,7 @@ step('the tarball holds the build and nothing of the sources', () => {
 const app = join(temporary, 'app');
 mkdirSync(app);
 writeFileSync(join(app, 'package.json'), '{"name": "app", "private": true}');
-step('npm installs it without the network', () => {
+await step('npm installs it without the network', () => {
   // The peers are linked afterwards: npm would ask a registry for them.
   execFileSync(
     'npm',
@@ -93,17 +98,17 @@ await step('publint', async () => {
   if (messages.length > 0)
     throw new Error(messages.map((message) => formatMessage(message, manifest)).join('\n'));
 });
-step('are the types wrong', () => {
+await step('are the types wrong', () => {
   node(
     [join(root, 'node_modules/@arethetypeswrong/cli/dist/index.js'), tarball, '--format', 'ascii', '--quiet'],
     temporary,
   );
 });
 
-step('require, beside tfjs-core and tfjs-layers', () => node(['require.cjs'], app));
-step('import, the same copy as require', () => node(['import.mjs'], app));
-step('require, beside the union package', () => node(['union.cjs'], app));
-step('the command line runs', () => {
+await step('require, beside tfjs-core and tfjs-layers', () => node(['require.cjs'], app));
+await step('import, the same copy as require', () => node(['import.mjs'], app));
+await step('require, beside the union package', () => node(['union.cjs'], app));
+await step('the command line runs', () => {
   const bin = join(app, 'node_modules/.bin', manifest.name);
   const version = execFileSync(bin, ['--version'], {encoding: 'utf8'}).trim();
   if (version !== manifest.version)
@@ -114,35 +119,24 @@ for (const [module, resolution] of [
   ['node16', 'node16'],
   ['esnext', 'bundler'],
 ]) {
-  step(`TypeScript, ${resolution} resolution`, () => {
+  await step(`TypeScript, ${resolution} resolution`, () => {
     // One source as a module and as CommonJS: each has declarations of its own.
     for (const extension of ['mts', 'cts']) {
       cpSync(join(app, 'types.ts'), join(app, `types.${extension}`));
     }
-    const options = [
-      '--noEmit',
-      '--strict',
-      '--skipLibCheck',
-      '--target',
-      'es2022',
-      '--lib',
-      'es2022,dom',
-      '--types',
-      '',
-    ];
+    const compilerOptions = {
+      noEmit: true,
+      strict: true,
+      skipLibCheck: true,
+      target: 'es2022',
+      lib: ['es2022', 'dom'],
+      types: [],
+      module,
+      moduleResolution: resolution,
+    };
     const files = resolution === 'node16' ? ['types.mts', 'types.cts'] : ['types.mts'];
-    node(
-      [
-        join(root, 'node_modules/typescript/bin/tsc'),
-        ...options,
-        '--module',
-        module,
-        '--moduleResolution',
-        resolution,
-        ...files,
-      ],
-      app,
-    );
+    writeFileSync(join(app, 'tsconfig.json'), JSON.stringify({compilerOptions, files}));
+    node([join(root, 'node_modules/typescript/bin/tsc'), '-p', 'tsconfig.json'], app);
   });
 }
 
@@ -158,7 +152,7 @@ function pageContext() {
     URL,
     navigator: {userAgent: ''},
   });
-  vm.runInContext('globalThis.self = globalThis;', page);
+  vm.runInContext('globalThis.self = globalThis.window = globalThis; globalThis.document = {};', page);
   return page;
 }
 

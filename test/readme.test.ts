@@ -1,0 +1,85 @@
+/** Every snippet of the README does what it shows: the Node ones in a process, the page's in a context with a page's globals. */
+import {readFileSync} from 'node:fs';
+import {join} from 'node:path';
+import vm from 'node:vm';
+import {buildIfStale, cli, root, run} from './helpers/dist';
+
+const readme = readFileSync(join(root, 'README.md'), 'utf8');
+
+function blocks(language: string): string[] {
+  return [...readme.matchAll(new RegExp(`^\`\`\`${language}\n([\\s\\S]*?)^\`\`\``, 'gm'))].map(
+    (match) => match[1]!,
+  );
+}
+
+beforeAll(buildIfStale);
+
+describe('README', () => {
+  it('has only snippets that are tested here', () => {
+    const languages = [...readme.matchAll(/^```(\w+)/gm)].map((match) => match[1]);
+    expect(languages).toEqual(['js', 'js', 'html']);
+  });
+
+  it('trains and writes in Node as it shows', async () => {
+    const {code, stdout, stderr} = await run(['-e', blocks('js')[0]!]);
+    expect({code, stderr: code === 0 ? '' : stderr}).toEqual({code: 0, stderr: ''});
+    const losses = [...stdout.matchAll(/step \d+: loss ([\d.]+)/g)].map((match) => Number(match[1]));
+    expect(losses.length).toBeGreaterThan(1);
+    expect(losses.at(-1)).toBeLessThan(losses[0]!);
+    const written = stdout.slice(stdout.lastIndexOf('loss')).replace(/^.*\n/, '');
+    expect(written.length).toBeGreaterThanOrEqual(100);
+  });
+
+  it('trains a layer by tfjs fit as it shows', async () => {
+    const {code, stdout} = await run(['-e', blocks('js')[1]!]);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/loss \[ [\d.]+, [\d.]+ \]/);
+  });
+
+  it('streams in a page as it shows, by script tags and without Node', async () => {
+    const html = blocks('html')[0]!;
+    const tags = [...html.matchAll(/<script src="([^"]*)">/g)].map((match) => match[1]!);
+    expect(tags.map((tag) => tag.replace(/^.*\/npm\//, ''))).toEqual([
+      '@tensorflow/tfjs@4.22.0',
+      'tfjs-linear-attention',
+    ]);
+    const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+    const lines: unknown[][] = [];
+    const page = vm.createContext({
+      console: {log: (...values: unknown[]) => lines.push(values), warn() {}, error: console.error},
+      performance,
+      setTimeout,
+      clearTimeout,
+      TextEncoder,
+      TextDecoder,
+      navigator: {userAgent: ''},
+    });
+    vm.runInContext('globalThis.self = globalThis.window = globalThis; globalThis.document = {};', page);
+    for (const file of ['node_modules/@tensorflow/tfjs/dist/tf.min.js', manifest.jsdelivr]) {
+      vm.runInContext(readFileSync(join(root, file), 'utf8'), page, {filename: file});
+    }
+    const script = /<script>([\s\S]*)<\/script>/.exec(html)![1]!;
+    await vm.runInContext(script, page);
+    const [heads, dim] = [4, 16];
+    expect(lines.at(-1)).toEqual(['the state after 100 tokens:', heads * dim * (dim + 1), 'numbers']);
+    expect(lines).toHaveLength(3);
+  });
+
+  it('names only commands and flags that exist', async () => {
+    const commands = [...readme.matchAll(/npx tfjs-linear-attention (\w+) ([^\n]*)/g)];
+    expect(commands.length).toBeGreaterThan(1);
+    for (const [, command, rest] of commands) {
+      const {code, stdout} = await run([cli, command!, '--help']);
+      expect(code).toBe(0);
+      for (const [flag] of rest!.matchAll(/--[a-z-]+/g)) expect(stdout).toContain(`${flag} `);
+    }
+  });
+
+  it('names only npm scripts that exist', () => {
+    const {scripts} = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+    const documents = ['README.md', 'CONTRIBUTING.md']
+      .map((name) => readFileSync(join(root, name), 'utf8'))
+      .join('\n');
+    for (const [, name] of documents.matchAll(/npm run ([a-z:]+)/g)) expect(scripts).toHaveProperty([name!]);
+  });
+});
