@@ -5,7 +5,7 @@
 import * as tf from '@tensorflow/tfjs-core';
 
 /** f() with the tape off: inside a customGrad nothing is recorded, and f's tensors are not its inputs. */
-function offTape(f: () => tf.Tensor): tf.Tensor {
+export function offTape(f: () => tf.Tensor): tf.Tensor {
   const run = tf.customGrad((placeholder) => ({
     value: tf.tidy(f),
     gradFunc: () => tf.zerosLike(placeholder as tf.Tensor),

@@ -15,6 +15,7 @@
  */
 import * as tf from '@tensorflow/tfjs-core';
 import {isPositive} from './conditions';
+import {exponential} from './recomputed';
 
 export type PointwiseMap = 'identity' | 'elu' | 'relu' | 'squaredRelu' | 'exp';
 
@@ -104,7 +105,7 @@ export function chainRow(
  * differentiated any number of times and has derivative 1 at x = 0 (tf.minimum only once, relu has 0 there).
  */
 const expOfNegative = (x: tf.Tensor, positive: tf.Tensor): tf.Tensor =>
-  tf.exp(tf.where(positive, tf.zerosLike(x), x));
+  exponential(tf.where(positive, tf.zerosLike(x), x));
 
 /** phi(x) in stock differentiable ops. `identity` returns x itself. */
 export function pointwise(map: PointwiseMap, x: tf.Tensor): tf.Tensor {
@@ -121,7 +122,7 @@ export function pointwise(map: PointwiseMap, x: tf.Tensor): tf.Tensor {
     case 'squaredRelu':
       return tf.tidy(() => tf.square(tf.relu(x)));
     case 'exp':
-      return tf.exp(x);
+      return exponential(x);
   }
 }
 

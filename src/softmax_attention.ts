@@ -5,8 +5,9 @@
  * Letters: B batch, H heads, Nq and Nk lengths, r key dimension, d value dimension. Everything here is [B,H,N,.].
  */
 import * as tf from '@tensorflow/tfjs-core';
-import {isNonZero} from './conditions';
-import {isHalfFloat} from './tfjs';
+import {isNonZero, offTape} from './conditions';
+import {exponential} from './recomputed';
+import {isHalfFloat, openTapes} from './tfjs';
 
 export interface AttendOptions {
   /** Multiplies q.k before the softmax. */
@@ -43,7 +44,7 @@ export function attend(
     }
     const bias = scoreBias(B, Nq, Nk, causal, mask);
     const scores = tf.matMul(evenSizes(tf.mul(q, scale)), evenSizes(k), false, true); // [B,H,Nq,Nk]
-    let weights = tf.softmax(bias === null ? scores : tf.add(scores, bias)) as tf.Tensor4D;
+    let weights = softmax(bias === null ? scores : tf.add(scores, bias)) as tf.Tensor4D;
     if (onWeights !== undefined) {
       weights = onWeights(weights);
     }
@@ -52,6 +53,17 @@ export function attend(
       ? output
       : tf.slice(output, [0, 0, 0, 0], [B, H, Nq, d]);
   });
+}
+
+/** Softmax over the last axis with gradients of any order: tfjs's own has the first only. */
+function softmax(scores: tf.Tensor): tf.Tensor {
+  if (openTapes() <= 1) {
+    return tf.softmax(scores);
+  }
+  // A constant that is subtracted from a row changes nothing, so it needs no gradient.
+  const highest = offTape(() => tf.max(scores, -1, true));
+  const weights = exponential(tf.sub(scores, highest));
+  return tf.div(weights, tf.sum(weights, -1, true));
 }
 
 /** What is added to the scores, [B or 1, 1, Nq or 1, Nk] with sizes made even where `evenSizes` does; null: nothing. */

@@ -19,6 +19,12 @@ export function isHigherOrder(): boolean {
   return (state?.gradientDepth ?? 1) > 0;
 }
 
+/** How many gradient computations record operations at this moment. Above 1: gradients will be differentiated. */
+export function openTapes(): number {
+  const state = (tf.engine() as unknown as {state?: EngineState}).state;
+  return state?.gradientDepth ?? 2;
+}
+
 /** The cpu backend's values of a tensor, without a copy. */
 export function cpuValues(backend: unknown, info: tf.TensorInfo): Float32Array {
   const data = (backend as {data: {get(id: object): {values: tf.BackendValues}}}).data.get(info.dataId);
