@@ -9,6 +9,7 @@ import {composedKernels} from './linear_attention/composed_kernels';
 import {cpuKernels} from './linear_attention/cpu';
 import {linearAttentionGradient} from './linear_attention/gradient';
 import {LinearAttention} from './linear_attention/spec';
+import {wasmKernels} from './linear_attention/wasm';
 
 /** A backend that is not imported yet may be named: tfjs keeps kernels by name. */
 const KNOWN_BACKENDS = ['cpu', 'wasm', 'webgl', 'webgpu', 'tensorflow'];
@@ -16,7 +17,7 @@ const KNOWN_BACKENDS = ['cpu', 'wasm', 'webgl', 'webgpu', 'tensorflow'];
 /** Kernels written for one backend, by its name. The composed form serves every other. */
 const OWN_KERNELS: {[backend: string]: tf.KernelConfig[]} = {
   cpu: [...cpuKernels, ...geluCpu],
-  wasm: geluWasm,
+  wasm: [...wasmKernels, ...geluWasm],
 };
 
 /** Registers what `backend` lacks. tfjs warns about duplicates, so a kernel that is there stays. */

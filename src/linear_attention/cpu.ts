@@ -1,7 +1,8 @@
 /** The kernels of tfjs's cpu backend. */
 import type {KernelConfig, TensorInfo} from '@tensorflow/tfjs-core';
 import {cpuTensor, cpuValues} from '../tfjs';
-import {type PlainInputs, plainBackward, plainForward} from './plain';
+import {backwardOfArrays, forwardOfArrays} from './arrays';
+import type {PlainInputs} from './plain';
 import {
   attrsOf,
   dimsOf,
@@ -26,7 +27,7 @@ export const cpuKernels: KernelConfig[] = [
       const attrs = attrsOf(namedAttrs);
       const dims = dimsOf(inputs, attrs.dataFormat);
       const {B, H, r, d} = dims;
-      const {output, s, z, inverse} = plainForward(plainInputs(backend, inputs), dims, attrs);
+      const {output, s, z, inverse} = forwardOfArrays(plainInputs(backend, inputs), dims, attrs);
       return [
         cpuTensor(backend, [...inputs.q.shape.slice(0, 3), d], output),
         cpuTensor(backend, [B, H, r, d], s),
@@ -43,10 +44,15 @@ export const cpuKernels: KernelConfig[] = [
       const attrs = attrsOf(namedAttrs);
       const dims = dimsOf(inputs, attrs.dataFormat);
       const values = (x: TensorInfo) => cpuValues(backend, x);
-      const {dq, dk, dv, ds, dz} = plainBackward(
-        plainInputs(backend, inputs),
-        {output: values(inputs.output), inverse: values(inputs.inverse)},
-        {dOutput: values(inputs.dOutput), dS: values(inputs.dS), dZ: values(inputs.dZ)},
+      const {dq, dk, dv, ds, dz} = backwardOfArrays(
+        {
+          ...plainInputs(backend, inputs),
+          output: values(inputs.output),
+          inverse: values(inputs.inverse),
+          dOutput: values(inputs.dOutput),
+          dS: values(inputs.dS),
+          dZ: values(inputs.dZ),
+        },
         dims,
         attrs,
       );

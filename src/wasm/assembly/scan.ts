@@ -1,3 +1,5 @@
-export function version(): i32 {
-  return load<i32>(0) & 0;
-}
+/** The module's exports: linear attention over float32 arrays in one linear memory. See args.ts. */
+export {forwardCausal} from './forward';
+export {backwardKeysCausal, backwardQueriesCausal} from './backward';
+export {backwardKeys, backwardQueries, backwardState, forwardKeys, forwardQueries} from './noncausal';
+export {packState, transposeState, unpackState} from './state';

@@ -1,0 +1,74 @@
+/**
+ * Two tokens' rows side by side. The scan reads, for every row i of the state, four numbers in a row of memory:
+ * what token 1 and token 2 write with, and what they read with. z and the denominators come along.
+ */
+
+@inline
+function writeFour(u1: v128, u2: v128, r1: v128, r2: v128, at: usize): void {
+  const a = v128.shuffle<f32>(u1, u2, 0, 4, 1, 5);
+  const b = v128.shuffle<f32>(u1, u2, 2, 6, 3, 7);
+  const c = v128.shuffle<f32>(r1, r2, 0, 4, 1, 5);
+  const d = v128.shuffle<f32>(r1, r2, 2, 6, 3, 7);
+  v128.store(at, v128.shuffle<f64>(a, c, 0, 2), 0);
+  v128.store(at, v128.shuffle<f64>(a, c, 1, 3), 16);
+  v128.store(at, v128.shuffle<f64>(b, d, 0, 2), 32);
+  v128.store(at, v128.shuffle<f64>(b, d, 1, 3), 48);
+}
+
+/** pairs[i] = [u1[i], u2[i], r1[i], r2[i]] for `rows` rows (a multiple of four). */
+export function interleave(u1: usize, u2: usize, r1: usize, r2: usize, pairs: usize, rows: i32): void {
+  const end = u1 + ((<usize>rows) << 2);
+  for (; u1 < end; u1 += 16, u2 += 16, r1 += 16, r2 += 16, pairs += 64) {
+    writeFour(v128.load(u1), v128.load(u2), v128.load(r1), v128.load(r2), pairs);
+  }
+}
+
+/**
+ * The same for keys and queries. Adds each key to `zLocal`, and returns the two denominators q.(z + zLocal) in the two
+ * halves of a 64-bit number. Sums are kept per block first, so that a long sequence rounds seldom.
+ */
+export function interleaveAndSum(
+  k1: usize,
+  k2: usize,
+  q1: usize,
+  q2: usize,
+  pairs: usize,
+  rows: i32,
+  z: usize,
+  zLocal: usize,
+): u64 {
+  const end = k1 + ((<usize>rows) << 2);
+  let den1 = f32x4.splat(0);
+  let den2 = f32x4.splat(0);
+  for (; k1 < end; k1 += 16, k2 += 16, q1 += 16, q2 += 16, pairs += 64, z += 16, zLocal += 16) {
+    const key1 = v128.load(k1);
+    const key2 = v128.load(k2);
+    const query1 = v128.load(q1);
+    const query2 = v128.load(q2);
+    const base = v128.load(z);
+    const after1 = f32x4.add(v128.load(zLocal), key1);
+    const after2 = f32x4.add(after1, key2);
+    v128.store(zLocal, after2);
+    den1 = f32x4.add(den1, f32x4.mul(query1, f32x4.add(base, after1)));
+    den2 = f32x4.add(den2, f32x4.mul(query2, f32x4.add(base, after2)));
+    writeFour(key1, key2, query1, query2, pairs);
+  }
+  return (<u64>reinterpret<u32>(sumLanes(den2)) << 32) | <u64>reinterpret<u32>(sumLanes(den1));
+}
+
+@inline
+export function sumLanes(x: v128): f32 {
+  return (
+    f32x4.extract_lane(x, 0) + f32x4.extract_lane(x, 1) + (f32x4.extract_lane(x, 2) + f32x4.extract_lane(x, 3))
+  );
+}
+
+/** The dot product of two rows of `count` numbers (a multiple of four). */
+export function dot(x: usize, y: usize, count: i32): f32 {
+  const end = x + ((<usize>count) << 2);
+  let sum = f32x4.splat(0);
+  for (; x < end; x += 16, y += 16) {
+    sum = f32x4.add(sum, f32x4.mul(v128.load(x), v128.load(y)));
+  }
+  return sumLanes(sum);
+}
