@@ -30,19 +30,19 @@ interface Shapes {
   v: number[];
 }
 
-const describe = ({q, k, v}: Shapes): string =>
-  `got q ${showShape(q)}, k ${showShape(k)}${v === k ? '' : `, v ${showShape(v)}`}.`;
+/** "got q [..], k [..]." of the named inputs. */
+const describe = (shapes: Shapes, names: string): string =>
+  `got ${[...names].map((name) => `${name} ${showShape(shapes[name as keyof Shapes])}`).join(', ')}.`;
 
 /** Checks the sizes of q, k and v against each other; their ranks are right already. */
 function checkSizes(fn: string, shapes: Shapes, {head, length}: Axes, causal: boolean): AttentionSizes {
-  const got = describe(shapes);
   const last = shapes.q.length - 1;
   const equal = (a: keyof Shapes, b: keyof Shapes, axis: number, hint = '') =>
     check(
       axis < 0 || shapes[a][axis] === shapes[b][axis],
       fn,
       () =>
-        `expected ${a}.shape[${axis}] (${shapes[a][axis]}) to equal ${b}.shape[${axis}] (${shapes[b][axis]})${hint}; ${got}`,
+        `expected ${a}.shape[${axis}] (${shapes[a][axis]}) to equal ${b}.shape[${axis}] (${shapes[b][axis]})${hint}; ${describe(shapes, a === 'v' ? b + a : 'qk')}`,
     );
   equal('k', 'q', 0);
   equal('v', 'q', 0);
@@ -55,7 +55,11 @@ function checkSizes(fn: string, shapes: Shapes, {head, length}: Axes, causal: bo
   }
   for (const [name, shape] of Object.entries(shapes)) {
     const empty = (shape as number[]).findIndex((size, axis) => size === 0 && axis !== length);
-    check(empty < 0, fn, () => `expected ${name}.shape[${empty}] to be at least 1; ${got}`);
+    check(
+      empty < 0,
+      fn,
+      () => `expected ${name}.shape[${empty}] to be at least 1; ${describe(shapes, name)}`,
+    );
   }
   return {
     B: shapes.q[0],
@@ -82,18 +86,18 @@ export function checkAttentionShapes(
   causal: boolean,
 ): AttentionSizes {
   const shapes = {q: shapeOf(fn, 'q', q), k: shapeOf(fn, 'k', k), v: shapeOf(fn, 'v', v)};
-  return checkSequences(fn, 'q, k and v', shapes, dataFormat, causal);
+  return checkSequences(fn, 'qkv', shapes, dataFormat, causal);
 }
 
 /** The same for a call that has no v; d is that of k. */
 export function checkQueryKeyShapes(fn: string, q: unknown, k: unknown, causal: boolean): AttentionSizes {
   const [qShape, kShape] = [shapeOf(fn, 'q', q), shapeOf(fn, 'k', k)];
-  return checkSequences(fn, 'q and k', {q: qShape, k: kShape, v: kShape}, 'BHND', causal);
+  return checkSequences(fn, 'qk', {q: qShape, k: kShape, v: kShape}, 'BHND', causal);
 }
 
 function checkSequences(
   fn: string,
-  names: string,
+  names: 'qk' | 'qkv',
   shapes: Shapes,
   dataFormat: DataFormat,
   causal: boolean,
@@ -104,7 +108,7 @@ function checkSequences(
     (rank === 3 || rank === 4) && shapes.k.length === rank && shapes.v.length === rank,
     fn,
     () =>
-      `expected ${names} to be all of rank 4 (${layout}) or all of rank 3 ([B,N,.], one head); ${describe(shapes)}`,
+      `expected ${names === 'qk' ? 'q and k' : 'q, k and v'} to be all of rank 4 (${layout}) or all of rank 3 ([B,N,.], one head); ${describe(shapes, names)}`,
   );
   const axes =
     rank === 3 ? {head: -1, length: 1} : dataFormat === 'BHND' ? {head: 1, length: 2} : {head: 2, length: 1};
@@ -117,7 +121,7 @@ export function checkStepShapes(fn: string, q: unknown, k: unknown, v: unknown):
   check(
     [shapes.q, shapes.k, shapes.v].every((shape) => shape.length === 3),
     fn,
-    () => `expected q, k and v to be of rank 3 ([B,H,.], one token); ${describe(shapes)}`,
+    () => `expected q, k and v to be of rank 3 ([B,H,.], one token); ${describe(shapes, 'qkv')}`,
   );
   return checkSizes(fn, shapes, {head: 1, length: -1}, false);
 }
