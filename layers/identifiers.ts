@@ -46,7 +46,11 @@ export function resolve<T extends {apply: unknown}>(
     made = build(fn, argument, kind, identifier.className, identifier.config ?? {});
   }
   if (made === null || typeof made !== 'object' || typeof (made as T).apply !== 'function') {
-    fail(fn, `expected ${argument} to be the name, config or object of an ${kind}; got ${show(identifier)}.`);
+    const article = kind === 'initializer' ? 'an' : 'a';
+    fail(
+      fn,
+      `expected ${argument} to be the name, config or object of ${article} ${kind}; got ${show(identifier)}.`,
+    );
   }
   return made as T;
 }
