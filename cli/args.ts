@@ -29,6 +29,7 @@ interface BooleanFlag extends FlagBase {
 export type Flag = NumberFlag | StringFlag | BooleanFlag;
 export type Flags = Record<string, Flag>;
 
+type Choice<F> = F extends {choices: readonly (infer C)[]} ? C : string;
 type Value<F> = F extends BooleanFlag
   ? boolean
   : F extends NumberFlag
@@ -36,8 +37,8 @@ type Value<F> = F extends BooleanFlag
       ? number
       : number | undefined
     : F extends {required: true} | {default: string}
-      ? string
-      : string | undefined;
+      ? Choice<F>
+      : Choice<F> | undefined;
 
 export interface Parsed<F extends Flags> {
   values: {[K in keyof F]: Value<F[K]>};

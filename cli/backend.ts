@@ -11,6 +11,8 @@ const load: Record<BackendName, () => Promise<unknown>> = {
 };
 
 export async function useBackend(name: BackendName): Promise<void> {
+  // tfjs's hints about other backends are not for a program's user.
+  tf.enableProdMode();
   try {
     await load[name]();
     if (!(await tf.setBackend(name))) throw new Error('it could not be initialised');

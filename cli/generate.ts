@@ -1,7 +1,17 @@
 /** `generate`: writes text with a trained model, character by character as it comes. */
+import {existsSync, statSync} from 'node:fs';
+import {join} from 'node:path';
+import {generate, stream} from '../generation';
+import type {CharacterTokenizer} from '../models';
+import * as patches from '../src/patches';
+import {loadModel} from '../training';
 import {type Flags, parseFlags} from './args';
-import {BACKENDS} from './backend';
+import {BACKENDS, useBackend} from './backend';
 import type {Command} from './command';
+import {EXIT, Failure, UsageError} from './errors';
+import {onInterrupt} from './interrupt';
+import {FILES} from './output_folder';
+import {readTokenizer} from './run_file';
 
 const FLAGS = {
   model: {type: 'string', value: 'DIR', required: true, describe: 'the folder that train wrote'},
@@ -30,8 +40,100 @@ export const generateCommand: Command = {
     'tfjs-linear-attention generate --model runs/book --prompt "Call me" --top-k 20 --top-p 0.9 --seed 7 > text.txt',
   ],
   notes: 'The text goes to the standard output, everything else to the standard error.',
-  async run(argv) {
-    parseFlags('generate', FLAGS, argv);
-    throw new Error('not available in this version');
-  },
+  run,
 };
+
+async function run(argv: readonly string[]): Promise<number> {
+  const {values} = parseFlags('generate', FLAGS, argv);
+  const {model: folder, prompt, backend} = values;
+  if (prompt === '') throw new UsageError('generate: --prompt is empty; expected at least one character.');
+  checkModelFolder(folder);
+  const tokenizer = readTokenizer(folder);
+  checkCharacters(prompt, tokenizer);
+  await useBackend(backend);
+  patches.wasmMatMul();
+  const model = await load(folder);
+  const interrupt = onInterrupt('Stopping.');
+  let text = '';
+  let made = 0;
+  let first = 0;
+  process.stdout.write(prompt);
+  const started = performance.now();
+  try {
+    const pieces = generate(model, prompt, {
+      tokenizer,
+      maxNewTokens: values['max-tokens'],
+      temperature: values.temperature,
+      ...(values['top-k'] === undefined ? {} : {topK: values['top-k']}),
+      ...(values['top-p'] === undefined ? {} : {topP: values['top-p']}),
+      seed: values.seed,
+      signal: interrupt.signal,
+    });
+    for await (const piece of pieces) {
+      // The first token's time is mostly the reading of the prompt.
+      if (made === 0) first = performance.now();
+      process.stdout.write(piece);
+      text += piece;
+      made += 1;
+    }
+  } catch (error) {
+    throw new Failure((error as Error).message);
+  } finally {
+    process.stdout.write('\n');
+    interrupt.release();
+  }
+  const now = performance.now();
+  const rate = made > 1 ? `, then ${Math.round(((made - 1) * 1000) / (now - first))} tokens/s` : '';
+  const wait = made > 0 ? `; the first after ${Math.round(first - started)} ms${rate}` : '';
+  console.error(`${made} tokens${wait}; ${describeState(model, prompt.length + text.length)}.`);
+  return interrupt.interrupted ? EXIT.interrupted : EXIT.ok;
+}
+
+function checkModelFolder(folder: string): void {
+  const fail = (why: string) => new Failure(`--model ${folder}: ${why}`);
+  if (!existsSync(folder)) throw fail('there is no such folder.');
+  if (!statSync(folder).isDirectory()) throw fail('it is a file; expected the folder that train wrote.');
+  if (!existsSync(join(folder, FILES.model))) {
+    const unfinished = existsSync(join(folder, FILES.checkpoint));
+    throw fail(
+      unfinished
+        ? `its training did not come to an end; train --out ${folder} --resume finishes it.`
+        : `it holds no model (${FILES.model} is missing).`,
+    );
+  }
+}
+
+function checkCharacters(prompt: string, tokenizer: CharacterTokenizer): void {
+  const known = new Set<string>(tokenizer.toJSON().characters);
+  const unknown = [...new Set(prompt)].filter((character) => !known.has(character));
+  if (unknown.length > 0) {
+    throw new Failure(
+      `--prompt: ${unknown.map((character) => JSON.stringify(character)).join(', ')} did not occur in the text that the ` +
+        'model was trained on; it can only read and write characters that did.',
+    );
+  }
+}
+
+async function load(folder: string) {
+  try {
+    return await loadModel(folder);
+  } catch (error) {
+    throw new Failure((error as Error).message);
+  }
+}
+
+/** Bytes that the model carries from token to token: constant for linear attention, growing for softmax. */
+function describeState(model: Awaited<ReturnType<typeof load>>, tokens: number): string {
+  const probe = stream(model);
+  try {
+    const [one, two] = [0, 0].map((id) => {
+      probe.prefill([id]).dispose();
+      return probe.stateBytes;
+    }) as [number, number];
+    return one === two
+      ? `a state of ${one} bytes, whatever the length`
+      : `a cache of ${one + (two - one) * (tokens - 2)} bytes, ${two - one} more with every token`;
+  } finally {
+    probe.dispose();
+  }
+}

@@ -13,27 +13,32 @@ export const FILES = {
   log: 'log.jsonl',
 } as const;
 
+function present(path: string): string[] {
+  return existsSync(path) ? Object.values(FILES).filter((name) => existsSync(join(path, name))) : [];
+}
+
 /**
- * Makes the folder and proves that it can be written. Without `resume`, a folder that holds a run already is refused
- * unless `overwrite`: nothing is lost by repeating a command.
+ * Looks, and changes nothing. Without `resume`, a folder that holds a run already is refused unless `overwrite`: nothing is
+ * lost by repeating a command.
  */
-export function prepareFolder(
-  path: string,
-  {resume, overwrite}: {resume: boolean; overwrite: boolean},
-): void {
+export function checkFolder(path: string, {resume, overwrite}: {resume: boolean; overwrite: boolean}): void {
   if (existsSync(path) && !statSync(path).isDirectory()) {
     throw new Failure(`--out ${path}: it is a file; expected a folder.`);
   }
-  const present = existsSync(path) ? Object.values(FILES).filter((name) => existsSync(join(path, name))) : [];
-  if (resume && !present.includes(FILES.run)) {
+  const files = present(path);
+  if (resume && !files.includes(FILES.run)) {
     throw new Failure(`--resume: ${path} holds no run to continue (${FILES.run} is missing).`);
   }
-  if (present.length > 0 && !resume && !overwrite) {
+  if (files.length > 0 && !resume && !overwrite) {
     throw new UsageError(
-      `train: --out ${path} holds a run already (${present.join(', ')}). ` +
+      `train: --out ${path} holds a run already (${files.join(', ')}). ` +
         'Give --resume to continue it, --overwrite to replace it, or another folder.',
     );
   }
+}
+
+/** Makes the folder, proves that it can be written, and removes the run that is to be replaced. */
+export function prepareFolder(path: string, replace: boolean): void {
   try {
     mkdirSync(path, {recursive: true});
     const probe = join(path, `.write-test-${process.pid}`);
@@ -42,7 +47,7 @@ export function prepareFolder(
     } finally {
       rmSync(probe, {force: true});
     }
-    if (overwrite && !resume) for (const name of present) rmSync(join(path, name));
+    if (replace) for (const name of present(path)) rmSync(join(path, name));
   } catch (error) {
     throw new Failure(`--out ${path}: cannot write in it: ${reason(error)}.`);
   }

@@ -1,69 +1,22 @@
 /** `train`: a character-level language model from a text file. */
-import {type Flags, parseFlags} from './args';
-import {BACKENDS} from './backend';
+import {join} from 'node:path';
+import {type CharacterTokenizer, characterTokenizer, transformer} from '../models';
+import * as patches from '../src/patches';
+import {progressPrinter, saveModel, type TrainingProgress, type TrainingResult, train} from '../training';
+import {parseFlags} from './args';
+import {useBackend} from './backend';
 import type {Command} from './command';
+import {EXIT, Failure, UsageError} from './errors';
+import {type Interrupt, onInterrupt} from './interrupt';
+import {checkFolder, FILES, prepareFolder} from './output_folder';
+import {planSteps} from './plan_steps';
+import {checkUnchanged, readSettings, readTokenizer, writeRunFiles} from './run_file';
+import {readTextFile} from './text_file';
+import {DEFAULT_STEPS, settingsOf, TRAIN_FLAGS, type TrainSettings} from './train_flags';
+import {trainingLog} from './training_log';
 
-export const TRAIN_FLAGS = {
-  data: {type: 'string', value: 'FILE', required: true, describe: 'the text to learn, UTF-8'},
-  out: {type: 'string', value: 'DIR', required: true, describe: 'the folder to write'},
-  steps: {type: 'integer', min: 1, describe: 'number of steps (default 1000, or what fits in --minutes)'},
-  minutes: {
-    type: 'number',
-    min: 0,
-    exclusiveMin: true,
-    describe: 'stop after this time; without --steps, plan the steps for it',
-  },
-  batch: {type: 'integer', min: 1, default: 8, describe: 'sequences per step'},
-  length: {type: 'integer', min: 1, default: 128, describe: 'characters per sequence'},
-  'd-model': {type: 'integer', min: 1, default: 128, describe: 'size of the vectors inside the model'},
-  layers: {type: 'integer', min: 1, default: 2, describe: 'number of blocks'},
-  heads: {type: 'integer', min: 1, default: 4, describe: 'heads of each attention layer; divides --d-model'},
-  attention: {
-    type: 'string',
-    choices: ['linear', 'softmax'],
-    default: 'linear',
-    describe: 'kind of attention',
-  },
-  'feature-map': {
-    type: 'string',
-    value: 'NAME',
-    default: 'elu',
-    describe: "linear attention's feature map: elu, relu, squaredRelu ...",
-  },
-  position: {
-    type: 'string',
-    choices: ['rotary', 'sinusoidal', 'none'],
-    default: 'rotary',
-    describe: 'how positions are told',
-  },
-  dropout: {type: 'number', min: 0, max: 0.99, default: 0, describe: 'fraction dropped while training'},
-  lr: {type: 'number', min: 0, exclusiveMin: true, default: 0.003, describe: 'largest learning rate'},
-  warmup: {
-    type: 'integer',
-    min: 0,
-    describe: 'steps in which the rate rises (default a twentieth of the steps)',
-  },
-  'weight-decay': {type: 'number', min: 0, default: 0.01, describe: "AdamW's weight decay"},
-  clip: {type: 'number', min: 0, exclusiveMin: true, default: 1, describe: 'largest norm of the gradient'},
-  accumulate: {type: 'integer', min: 1, default: 1, describe: 'batches per step'},
-  validation: {
-    type: 'number',
-    min: 0,
-    max: 0.5,
-    default: 0.05,
-    describe: 'fraction of the text, at its end, that is kept for validation',
-  },
-  every: {
-    type: 'integer',
-    min: 1,
-    default: 100,
-    describe: 'steps between validations, each with a checkpoint',
-  },
-  seed: {type: 'integer', min: 0, default: 1, describe: 'of the weights, the batches and dropout'},
-  backend: {type: 'string', choices: BACKENDS, default: 'wasm', describe: 'the tfjs backend'},
-  resume: {type: 'boolean', describe: 'continue the run in --out from its checkpoint'},
-  overwrite: {type: 'boolean', describe: 'replace the run in --out'},
-} as const satisfies Flags;
+/** Ctrl-C and the end of --minutes leave time for saving. */
+const NOTICE = 'Stopping after this step and saving. Ctrl-C again ends at once, without saving.';
 
 export const trainCommand: Command = {
   name: 'train',
@@ -75,8 +28,202 @@ export const trainCommand: Command = {
     'tfjs-linear-attention train --data book.txt --out runs/book --resume',
     'tfjs-linear-attention train --data book.txt --out runs/softmax --attention softmax --seed 1',
   ],
-  async run(argv) {
-    parseFlags('train', TRAIN_FLAGS, argv);
-    throw new Error('not available in this version');
-  },
+  notes: `The folder gets ${Object.values(FILES).join(', ')}; each is written whole or not at all.
+Ctrl-C stops after the current step and saves; --resume with the same text continues exactly where the last checkpoint
+was, with the run's own settings. --steps and --every may change then.`,
+  run,
 };
+
+async function run(argv: readonly string[]): Promise<number> {
+  const {values, given} = parseFlags('train', TRAIN_FLAGS, argv);
+  const {data, out, resume, overwrite, minutes, backend} = values;
+  if (resume && overwrite) throw new UsageError('train: give --resume or --overwrite, not both.');
+  if (values['d-model'] % values.heads !== 0) {
+    throw new UsageError(
+      `train: expected --d-model to be a multiple of --heads (${values.heads}); got ${values['d-model']}.`,
+    );
+  }
+  const text = readTextFile('--data', data);
+  checkFolder(out, {resume, overwrite});
+  const settings = resume ? resumed(out, settingsOf(values), given) : settingsOf(values);
+  const tokenizer = resume ? readTokenizer(out) : characterTokenizer(text);
+  const {tokens, held} = split(encode(tokenizer, text, data), settings, data);
+  await useBackend(backend);
+  patches.wasmTraining();
+  patches.wasmMatMul();
+  const started = performance.now();
+  const makeModel = () => makeTransformer(settings, tokenizer.vocabSize);
+  const model = makeModel();
+  prepareFolder(out, overwrite);
+
+  const interrupt = onInterrupt(NOTICE);
+  if (settings.steps === 0) {
+    const {length, batch: batchSize, accumulate} = settings;
+    const options = {length, batchSize, accumulate, signal: interrupt.signal};
+    settings.steps =
+      minutes === undefined ? DEFAULT_STEPS : await planSteps(makeModel, tokens, options, minutes * 60);
+  }
+  if (interrupt.interrupted) {
+    console.error('Stopped before the first step; nothing was written.');
+    return EXIT.interrupted;
+  }
+  writeRunFiles(out, {...settings}, tokenizer.toJSON());
+  console.error(
+    `${settings.attention} attention, ${model.countParams()} parameters, ${tokenizer.vocabSize} characters, ` +
+      `${tokens.length} to train on, ${held?.length ?? 0} to validate on; ${backend}.`,
+  );
+  const left = minutes === undefined ? undefined : minutes * 60_000 - (performance.now() - started);
+  return runTraining({model, tokens, held, settings, out, resume, interrupt, left});
+}
+
+function encode(tokenizer: CharacterTokenizer, text: string, data: string): Tokens {
+  try {
+    return tokenizer.encode(text);
+  } catch (error) {
+    throw new Failure(`--data ${data}: ${(error as Error).message} Was the run started with another text?`);
+  }
+}
+
+type Tokens = Int32Array;
+
+/** More would cost time at every measure and tell little more. */
+const MAX_VALIDATION = 16384;
+
+/** The end of the text is kept for validation: the fraction asked for, at least one window, at most MAX_VALIDATION. */
+function split(
+  ids: Tokens,
+  {validation, length}: TrainSettings,
+  data: string,
+): {tokens: Tokens; held: Tokens | null} {
+  const wanted = Math.min(MAX_VALIDATION, Math.round(ids.length * validation));
+  const size = validation === 0 ? 0 : Math.max(length + 1, wanted);
+  const rest = ids.length - size;
+  if (rest < length + 1) {
+    throw new Failure(
+      `--data ${data}: it has ${ids.length} characters; expected at least ${size + length + 1} for --length ${length} ` +
+        `(${length + 1} to train on${size === 0 ? '' : `, ${size} to validate on`}). Give more text, or a smaller --length.`,
+    );
+  }
+  return {tokens: ids.slice(0, rest), held: size === 0 ? null : ids.slice(rest)};
+}
+
+/** The settings of the run in the folder; the flags that were given must agree with them. */
+function resumed(out: string, settings: TrainSettings, given: ReadonlySet<string>): TrainSettings {
+  const stored = readSettings(out, settings);
+  const own = {...settings};
+  const names = Object.keys(stored).filter((name) => given.has(name) && name !== 'steps' && name !== 'every');
+  checkUnchanged({...stored}, {...own}, names);
+  return {
+    ...stored,
+    ...(given.has('steps') ? {steps: own.steps} : {}),
+    ...(given.has('every') ? {every: own.every} : {}),
+  };
+}
+
+function makeTransformer(settings: TrainSettings, vocabSize: number) {
+  try {
+    return transformer({
+      vocabSize,
+      dModel: settings['d-model'],
+      numLayers: settings.layers,
+      numHeads: settings.heads,
+      attention: settings.attention,
+      position: settings.position,
+      ...(settings.attention === 'linear' ? {featureMap: settings['feature-map']} : {}),
+      dropout: settings.dropout,
+      seed: settings.seed,
+    });
+  } catch (error) {
+    throw new UsageError((error as Error).message);
+  }
+}
+
+interface Work {
+  model: ReturnType<typeof transformer>;
+  tokens: Tokens;
+  held: Tokens | null;
+  settings: TrainSettings;
+  out: string;
+  resume: boolean;
+  interrupt: Interrupt;
+  /** Milliseconds; undefined: no limit. */
+  left: number | undefined;
+}
+
+async function runTraining(work: Work): Promise<number> {
+  const {model, tokens, held, settings, out, resume, interrupt, left} = work;
+  const printer = progressPrinter(process.stderr);
+  const log = trainingLog(join(out, FILES.log), (text) => console.error(text));
+  const timer = left === undefined ? undefined : setTimeout(() => interrupt.stop(), Math.max(0, left));
+  let step = 0;
+  let result: TrainingResult | null = null;
+  let failure: Error | null = null;
+  try {
+    result = await train(model, held === null ? tokens : {train: tokens, validation: held}, {
+      steps: settings.steps,
+      batchSize: settings.batch,
+      length: settings.length,
+      learningRate: settings.lr,
+      ...(settings.warmup < 0 ? {} : {warmup: settings.warmup}),
+      weightDecay: settings['weight-decay'],
+      clipNorm: settings.clip,
+      accumulate: settings.accumulate,
+      every: settings.every,
+      seed: settings.seed,
+      checkpoint: join(out, FILES.checkpoint),
+      resume,
+      signal: interrupt.signal,
+      onProgress(progress: TrainingProgress) {
+        step = progress.step;
+        printer.update(progress);
+        log.write(progress);
+      },
+    });
+  } catch (error) {
+    failure = error as Error;
+  } finally {
+    clearTimeout(timer);
+    printer.end();
+  }
+  // The weights of the last good step are worth keeping whatever went wrong; the model is smaller than a checkpoint.
+  const saved = step > 0 || result !== null ? await trySave(model, out) : null;
+  interrupt.release();
+  if (failure !== null || saved instanceof Error) {
+    const kept =
+      saved === null
+        ? ''
+        : saved instanceof Error
+          ? `\n${saved.message}`
+          : `\nThe model after step ${step} is saved in ${out}.`;
+    throw new Failure(`${failure?.message ?? ''}${kept}`.trim());
+  }
+  return report(result!, out, interrupt.interrupted);
+}
+
+async function trySave(model: Work['model'], out: string): Promise<true | Error> {
+  try {
+    await saveModel(model, out);
+    return true;
+  } catch (error) {
+    return error as Error;
+  }
+}
+
+function report(
+  {step, stopped, loss, validation, tokensPerSecond}: TrainingResult,
+  out: string,
+  interrupted: boolean,
+) {
+  const bits =
+    validation === null ? '' : `, validation ${validation.bitsPerCharacter.toFixed(3)} bits per character`;
+  const trained = Number.isNaN(loss) ? '' : `, loss ${loss.toFixed(4)}`;
+  console.log(`${step} steps${trained}${bits}, ${Math.round(tokensPerSecond)} tokens/s; saved in ${out}`);
+  if (stopped === 'aborted') {
+    console.log(
+      `${interrupted ? 'Interrupted' : 'The time is up'}; the same command with --resume continues from step ${step}.`,
+    );
+  } else {
+    console.log(`Write with it: tfjs-linear-attention generate --model ${out} --prompt "The "`);
+  }
+  return interrupted && stopped === 'aborted' ? EXIT.interrupted : EXIT.ok;
+}
