@@ -113,7 +113,10 @@ class Planner {
   ): void {
     const kind = kindOf(layer, symbolic);
     if (typeof kind === 'string') {
-      fail(this.fn, `layer '${name}' (${layer.getClassName()}) cannot run token by token: ${kind}.`);
+      fail(
+        this.fn,
+        `layer '${name}' (${layer.getClassName()}) cannot run token by token: ${kind.replace(/\.$/, '')}.`,
+      );
     }
     const outputs = made.map((output) => {
       const slot = this.slot();
