@@ -9,8 +9,9 @@ import {patch, replaceGradient, replaceKernel, together, type Undo} from './patc
  * (tensorflow/tfjs issues 5690, 7722 and 8277). Differentiable to any order.
  *
  * tfjs 4.22's own einsum returns wrong values, or throws, when an operand lacks the first of the labels that are
- * summed ('ij,jk->k', 'ij,k->i', 'i,j->'). A gradient of those would be of no use, so while the patch is applied such
- * equations are computed by matMul instead; all others run tfjs's kernel as before.
+ * summed ('ij,jk->k', 'ij,k->i', 'i,j->'), and returns the input itself for 'ij->ij'. A gradient of those would be of
+ * no use, so while the patch is applied such equations are computed by matMul instead; all others run tfjs's kernel as
+ * before.
  *
  * Does nothing when tfjs has a gradient for einsum already.
  *
@@ -73,9 +74,16 @@ const floats = ({labels, x}: Labelled): Labelled => ({
   x: x.dtype === 'float32' ? x : tf.cast(x, 'float32'),
 });
 
-/** Whether tfjs's own kernel gives the right result: it multiplies operands as the labels that are summed meet them. */
+/**
+ * Whether tfjs's own kernel gives the right result. It multiplies operands as the labels that are summed meet them,
+ * and loses an operand that lacks the first; and where there is nothing to do ('ij->ij') it returns the input itself,
+ * which then gets its gradient twice.
+ */
 function isRightInTfjs(equation: string): boolean {
   const {terms, output} = parseEquation(equation);
+  if (terms.length === 1 && terms[0] === output) {
+    return false;
+  }
   const written = equation.replace(/\s/g, '').split('->')[1];
   const summed = [...terms.join('')].filter((label) => !output.includes(label));
   // A repeated output label is refused elsewhere; what tfjs makes of it is left as it is.
