@@ -1,4 +1,5 @@
 export {Gelu, type GeluArgs, gelu} from './gelu';
+export {LayerNorm, type LayerNormArgs, layerNorm} from './layer_norm';
 export {LinearAttention, type LinearAttentionArgs, linearAttention} from './linear_attention';
 export {PositionEmbedding, type PositionEmbeddingArgs, positionEmbedding} from './position_embedding';
 export {SeededDropout, type SeededDropoutArgs, seededDropout} from './seeded_dropout';

@@ -1,5 +1,6 @@
 import * as tfl from '@tensorflow/tfjs-layers';
 import {gelu} from '../layers/gelu';
+import {layerNorm} from '../layers/layer_norm';
 import {linearAttention} from '../layers/linear_attention';
 import {positionEmbedding} from '../layers/position_embedding';
 import {seededDropout} from '../layers/seeded_dropout';
@@ -101,7 +102,7 @@ class Builder {
   }
 
   norm(name: string, x: Symbolic): Symbolic {
-    return tfl.layers.layerNormalization({name, epsilon: this.o.layerNormEpsilon}).apply(x) as Symbolic;
+    return layerNorm({name, epsilon: this.o.layerNormEpsilon}).apply(x) as Symbolic;
   }
 
   drop(name: string, x: Symbolic): Symbolic {

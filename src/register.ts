@@ -5,6 +5,9 @@ import {geluCpu} from './gelu/cpu';
 import {geluGradient} from './gelu/gradient';
 import {Gelu} from './gelu/spec';
 import {geluWasm} from './gelu/wasm';
+import {layerNormGradient} from './layer_norm/gradient';
+import {layerNormKernels} from './layer_norm/kernels';
+import {LayerNorm} from './layer_norm/spec';
 import {composedKernels} from './linear_attention/composed_kernels';
 import {cpuKernels} from './linear_attention/cpu';
 import {linearAttentionGradient} from './linear_attention/gradient';
@@ -16,8 +19,8 @@ const KNOWN_BACKENDS = ['cpu', 'wasm', 'webgl', 'webgpu', 'tensorflow'];
 
 /** Kernels written for one backend, by its name. The composed form serves every other. */
 const OWN_KERNELS: {[backend: string]: tf.KernelConfig[]} = {
-  cpu: [...cpuKernels, ...geluCpu],
-  wasm: [...wasmKernels, ...geluWasm],
+  cpu: [...cpuKernels, ...geluCpu, ...layerNormKernels['cpu']],
+  wasm: [...wasmKernels, ...geluWasm, ...layerNormKernels['wasm']],
 };
 
 /** Registers what `backend` lacks. tfjs warns about duplicates, so a kernel that is there stays. */
@@ -62,6 +65,9 @@ export function register(options: {backends?: string[]} = {}): void {
   }
   if (tf.getGradient(Gelu) == null) {
     tf.registerGradient(geluGradient);
+  }
+  if (tf.getGradient(LayerNorm) == null) {
+    tf.registerGradient(layerNormGradient);
   }
 }
 
