@@ -1,6 +1,5 @@
 /** The arguments that linear and softmax attention layers share: types, checks, defaults, configuration. */
 import type * as tf from '@tensorflow/tfjs-core';
-import type * as tfl from '@tensorflow/tfjs-layers';
 import {check, checkBoolean, checkInteger, checkNumber, checkOneOf, fail, show} from '../src/errors';
 import {
   type Constraint,
@@ -10,9 +9,7 @@ import {
   resolve,
   serialize,
 } from './identifiers';
-
-/** tfjs-layers does not export LayerArgs by name. */
-export type LayerArgs = NonNullable<ConstructorParameters<typeof tfl.layers.Layer>[0]>;
+import type {LayerArgs} from './layer_args';
 
 /** Arguments of both attention layers. Null means "not given", as in a saved configuration. */
 export interface AttentionArgs extends LayerArgs {

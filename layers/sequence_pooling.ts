@@ -1,7 +1,9 @@
 import * as tf from '@tensorflow/tfjs-core';
 import {layers} from '@tensorflow/tfjs-layers';
+import {isNonZero} from '../src/conditions';
 import {check, checkOneOf, showShape} from '../src/errors';
 import {checkLayerArgs, type LayerArgs} from './layer_args';
+import {believedMasks} from './masks';
 
 type Shape = (number | null)[];
 
@@ -46,14 +48,18 @@ export class SequencePooling extends layers.Layer {
     return null as never; // The sequence is gone, and its mask with it.
   }
 
-  override call(inputs: tf.Tensor | tf.Tensor[], kwargs?: {mask?: unknown}): tf.Tensor {
+  override call(
+    inputs: tf.Tensor | tf.Tensor[],
+    kwargs?: {mask?: tf.Tensor | tf.Tensor[] | null},
+  ): tf.Tensor {
     const x = Array.isArray(inputs) ? inputs[0] : inputs;
     const [batch, length] = x.shape;
-    const given = Array.isArray(kwargs?.mask) ? kwargs.mask[0] : kwargs?.mask;
+    // tfjs hands on masks past layers that drop them.
+    const [given] = believedMasks(`layer ${this.name}`, inputs, kwargs?.mask, this.inboundNodes);
     return tf.tidy(() => {
       const kept =
         given instanceof tf.Tensor
-          ? tf.cast(tf.reshape(given, [batch, length, 1]), 'bool')
+          ? isNonZero(tf.reshape(given, [batch, length, 1]))
           : tf.ones([batch, length, 1], 'bool');
       const count = tf.sum(tf.cast(kept, 'float32'), 1); // [B,1]
       const zero = tf.zerosLike(x);

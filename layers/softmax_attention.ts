@@ -1,10 +1,10 @@
 /** Softmax attention as a Keras-style layer: the peer of LinearAttention, and trainable in tfjs. */
 import * as tf from '@tensorflow/tfjs-core';
-import {softmaxAttentionChunk} from '../ops/softmax_attention_chunk';
-import {checkInteger} from '../src/errors';
+import {check, checkInteger, show} from '../src/errors';
 import {attend} from '../src/softmax_attention';
 import {type AttentionArgs, argsFromConfig} from './args';
 import {AttentionLayer, type CallContext, type Heads} from './attention_base';
+import {attendToCache, capacityFor, type SoftmaxCache} from './softmax_cache';
 import {checkStateTensor, type StreamContext, type StreamState} from './streaming';
 
 const FN = 'SoftmaxAttention';
@@ -48,7 +48,7 @@ export class SoftmaxAttention extends AttentionLayer {
     return headsFirst(output);
   }
 
-  /** An empty cache: keys [B,H,0,keyDim], values [B,H,0,valueDim]. It grows by one row per token. */
+  /** An empty cache of keys [B,H,0,keyDim] and values [B,H,0,valueDim] (softmax_cache.ts). It grows with the tokens. */
   streamState(batchSize: number): StreamState {
     this.checkCanStream();
     checkInteger(`${this.fn}.streamState`, 'batchSize', batchSize);
@@ -61,28 +61,33 @@ export class SoftmaxAttention extends AttentionLayer {
   }
 
   protected override attendStream(heads: Heads, state: StreamState, {positions, mask}: StreamContext) {
+    const {q, k, v} = this.rotateInput(heads, positions);
+    const [batch, tokens] = q.shape;
+    const cache = this.cacheOf(state, batch);
+    const {output, cache: next} = attendToCache(headsFirst(q), headsFirst(k), headsFirst(v), cache, {
+      scale: 1 / Math.sqrt(this.options.keyDim),
+      mask,
+      capacity: capacityFor(cache.length + tokens),
+    });
+    return {output: headsFirst(output), state: {...next}};
+  }
+
+  private cacheOf(state: StreamState, batch: number): SoftmaxCache {
     const fn = `${this.fn}.streamCall`;
     const {numHeads, keyDim, valueDim} = this.options;
-    const {q, k, v} = this.rotateInput(heads, positions);
-    const batch = q.shape[0];
-    const cachedKeys = checkStateTensor(fn, state, 'k', [batch, numHeads, null, keyDim]);
-    const length = cachedKeys.shape[2] ?? 0;
-    const cache = {
-      k: cachedKeys as tf.Tensor4D,
-      v: checkStateTensor(fn, state, 'v', [batch, numHeads, length, valueDim]) as tf.Tensor4D,
-      ...(state['mask'] === undefined
-        ? {}
-        : {mask: checkStateTensor(fn, state, 'mask', [batch, length]) as tf.Tensor2D}),
-      length,
-      maxLength: Number.POSITIVE_INFINITY,
-    };
-    const {output, cache: next} = softmaxAttentionChunk(headsFirst(q), headsFirst(k), headsFirst(v), cache, {
-      mask,
-    });
-    return {
-      output: headsFirst(output),
-      state: {k: next.k, v: next.v, ...(next.mask && {mask: next.mask}), length: next.length},
-    };
+    const k = checkStateTensor(fn, state, 'k', [batch, numHeads, null, keyDim]) as tf.Tensor4D;
+    const capacity = k.shape[2];
+    const v = checkStateTensor(fn, state, 'v', [batch, numHeads, capacity, valueDim]) as tf.Tensor4D;
+    const length = state['length'];
+    check(
+      typeof length === 'number' && length <= capacity,
+      fn,
+      () => `expected state.length to be a number of at most ${capacity}; got ${show(length)}.`,
+    );
+    if (length === capacity && state['mask'] === undefined) {
+      return {k, v, length};
+    }
+    return {k, v, length, mask: checkStateTensor(fn, state, 'mask', [batch, capacity]) as tf.Tensor2D};
   }
 
   /** @nocollapse */
