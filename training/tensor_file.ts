@@ -113,8 +113,8 @@ export function decodeTensorFile(fn: string, what: string, bytes: Uint8Array): T
     need(entry['offset'] === offset, `'${name}' does not start where the tensor before it ends`);
     const size = (shape as number[]).reduce((a, b) => a * b, 1);
     need(size * 4 <= bytes.length - start - offset, `'${name}' of shape ${show(shape)} reaches past its end`);
-    // A copy, because the file's own bytes need not be aligned to 4.
-    const copy = bytes.slice(start + offset, start + offset + size * 4).buffer;
+    // A copy, because the file's own bytes need not be aligned to 4. Not slice: a Buffer's gives a view of the file.
+    const copy = new Uint8Array(bytes.subarray(start + offset, start + offset + size * 4)).buffer;
     offset += size * 4;
     return {
       name,
