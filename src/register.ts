@@ -13,14 +13,17 @@ import {cpuKernels} from './linear_attention/cpu';
 import {linearAttentionGradient} from './linear_attention/gradient';
 import {LinearAttention} from './linear_attention/spec';
 import {wasmKernels} from './linear_attention/wasm';
+import {rotateGradient} from './rotary/gradient';
+import {rotateKernels} from './rotary/kernels';
+import {Rotate} from './rotary/spec';
 
 /** A backend that is not imported yet may be named: tfjs keeps kernels by name. */
 const KNOWN_BACKENDS = ['cpu', 'wasm', 'webgl', 'webgpu', 'tensorflow'];
 
 /** Kernels written for one backend, by its name. The composed form serves every other. */
 const OWN_KERNELS: {[backend: string]: tf.KernelConfig[]} = {
-  cpu: [...cpuKernels, ...geluCpu, ...layerNormKernels['cpu']],
-  wasm: [...wasmKernels, ...geluWasm, ...layerNormKernels['wasm']],
+  cpu: [...cpuKernels, ...geluCpu, ...layerNormKernels['cpu'], ...rotateKernels['cpu']],
+  wasm: [...wasmKernels, ...geluWasm, ...layerNormKernels['wasm'], ...rotateKernels['wasm']],
 };
 
 /** Registers what `backend` lacks. tfjs warns about duplicates, so a kernel that is there stays. */
@@ -68,6 +71,9 @@ export function register(options: {backends?: string[]} = {}): void {
   }
   if (tf.getGradient(LayerNorm) == null) {
     tf.registerGradient(layerNormGradient);
+  }
+  if (tf.getGradient(Rotate) == null) {
+    tf.registerGradient(rotateGradient);
   }
 }
 

@@ -4,9 +4,10 @@
  */
 import * as tf from '@tensorflow/tfjs-core';
 import type {DataFormat} from './linear_attention/spec';
+import {composedRotate} from './rotary/composed';
+import {type RotaryPairing, Rotate} from './rotary/spec';
 
-/** 'half' pairs x_i with x_(i + r/2), 'interleaved' x_2i with x_(2i+1). */
-export type RotaryPairing = 'half' | 'interleaved';
+export type {RotaryPairing} from './rotary/spec';
 
 /** Position of the first token, or one position per row and token, [B,N] row-major. */
 export type Positions = number | ArrayLike<number>;
@@ -18,12 +19,7 @@ export interface RotateOptions {
   dataFormat: DataFormat;
 }
 
-/**
- * Turns x, [B,H,N,r] or [B,N,H,r], r even. Differentiable to any order; stock ops only.
- *
- * With C = cos and S = (-sin, +sin) over the two members of each pair: x C + swapped(x) S, where `swapped` exchanges
- * the members.
- */
+/** Turns x, [B,H,N,r] or [B,N,H,r], r even. Differentiable to any order. */
 export function rotate(x: tf.Tensor4D, {positions, base, pairing, dataFormat}: RotateOptions): tf.Tensor4D {
   const [B, r] = [x.shape[0], x.shape[3]];
   const N = x.shape[dataFormat === 'BHND' ? 2 : 1];
@@ -32,14 +28,12 @@ export function rotate(x: tf.Tensor4D, {positions, base, pairing, dataFormat}: R
   }
   return tf.tidy(() => {
     const {cos, sin} = tables(positions, N, r, base, pairing);
-    const rows = typeof positions === 'number' ? 1 : B;
-    const shape = dataFormat === 'BHND' ? [rows, 1, N, r] : [rows, N, 1, r];
-    const pairs =
-      pairing === 'half'
-        ? tf.reverse(tf.reshape(x, [-1, 2, r / 2]), 1)
-        : tf.reverse(tf.reshape(x, [-1, 2]), 1);
-    const swapped = tf.reshape(pairs, x.shape);
-    return tf.add(tf.mul(x, tf.tensor(cos, shape)), tf.mul(swapped, tf.tensor(sin, shape)));
+    const shape: [number, number, number] = [typeof positions === 'number' ? 1 : B, N, r];
+    const inputs = {x, cos: tf.tensor3d(cos, shape), sin: tf.tensor3d(sin, shape)};
+    const attrs = {pairing, dataFormat};
+    return tf.getKernel(Rotate, tf.getBackend()) == null
+      ? (composedRotate(inputs, attrs) as tf.Tensor4D)
+      : (tf.engine().runKernel(Rotate, inputs, attrs) as tf.Tensor4D);
   });
 }
 
