@@ -30,10 +30,10 @@ export interface LinearAttentionOptions extends SharedOptions {
   offset?: number;
 }
 
-export interface OutputAndState {
+export type OutputAndState = {
   output: tf.Tensor;
   state: LinearAttentionState;
-}
+};
 
 const OPTIONS = [
   'causal',

@@ -5,12 +5,13 @@ import {type FeatureMapLike, resolveFeatureMap} from './feature_maps/registry';
 
 /**
  * s = sum phi(k) v^T, [B,H,r',d], and z = sum phi(k), [B,H,r'], whatever the data format; r' is the feature dimension
- * after the map. A state is a value: operations return new ones and never change the one they were given.
+ * after the map. A state is a value: operations return new ones and never change the one they were given. (A type, not
+ * an interface, so that tf.tidy takes functions that return one.)
  */
-export interface LinearAttentionState {
+export type LinearAttentionState = {
   s: tf.Tensor4D;
   z: tf.Tensor3D;
-}
+};
 
 export interface ZeroStateArgs {
   batchSize: number;

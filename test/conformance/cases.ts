@@ -40,12 +40,14 @@ export interface ConformanceCase {
 
 type MaskKind = 'end' | 'start' | 'interior' | 'one row all';
 
-interface CaseOptions extends Partial<Dims>, Partial<NaiveAttrs> {
+export interface CaseOptions extends Partial<Dims>, Partial<NaiveAttrs> {
   N?: number;
   mask?: MaskKind;
   /** What q, k and v hold where the mask is 0. */
   underMask?: number;
   state?: boolean;
+  /** Default: the next number. */
+  seed?: number;
   inputsAre?: 'slices' | 'transposes';
   /** See ConformanceCase; set where it has a reason of the case's own. */
   dqCancels?: boolean;
@@ -59,7 +61,8 @@ const CHUNKS = [16, 32, 48, 64];
 
 let seeds = 0;
 
-function make(id: string, options: CaseOptions = {}): ConformanceCase {
+/** A case from what differs from the usual: causal, normalised, elu, B 1, H 2, N 11, r 4, d 5. */
+export function makeCase(id: string, options: CaseOptions = {}): ConformanceCase {
   const {N = 11, B = 1, H = 2, r = 4, d = 5, causal = true, mask, underMask, state = false} = options;
   const {spread = 1, shift = 0, inputsAre} = options;
   const dims: Dims = {B, H, Nq: options.Nq ?? N, Nk: options.Nk ?? N, r, d};
@@ -71,7 +74,7 @@ function make(id: string, options: CaseOptions = {}): ConformanceCase {
     scale: options.scale ?? 1,
     dataFormat: options.dataFormat ?? 'BHND',
   };
-  const seed = ++seeds;
+  const seed = options.seed ?? ++seeds;
   return {
     id,
     dims,
@@ -158,18 +161,18 @@ const MASKS: MaskKind[] = ['end', 'start', 'interior', 'one row all'];
 
 /** Every case, small ones first where it does not matter. */
 export const CASES: ConformanceCase[] = [
-  ...both((causal, name) => LENGTHS.map((N) => make(`${name} attention over ${N} tokens`, {N, causal}))),
+  ...both((causal, name) => LENGTHS.map((N) => makeCase(`${name} attention over ${N} tokens`, {N, causal}))),
   ...both((causal, name) => [
-    make(`${name} attention over 1000 tokens`, {N: 1000, H: 1, causal}),
-    make(`${name} attention over no token returns an empty output and a zero state`, {N: 0, causal}),
-    make(`${name} attention over no token returns the initial state`, {N: 0, causal, state: true}),
-    make(`${name} attention of 3 batch rows and 4 heads`, {B: 3, H: 4, causal}),
+    makeCase(`${name} attention over 1000 tokens`, {N: 1000, H: 1, causal}),
+    makeCase(`${name} attention over no token returns an empty output and a zero state`, {N: 0, causal}),
+    makeCase(`${name} attention over no token returns the initial state`, {N: 0, causal, state: true}),
+    makeCase(`${name} attention of 3 batch rows and 4 heads`, {B: 3, H: 4, causal}),
   ]),
   ...SIZES.flatMap((r) =>
-    SIZES.map((d) => make(`causal attention with ${r} features and ${d} values`, {r, d, N: 9, H: 1})),
+    SIZES.map((d) => makeCase(`causal attention with ${r} features and ${d} values`, {r, d, N: 9, H: 1})),
   ),
   ...SIZES.flatMap((r, i) => [SIZES[i], SIZES[(i + 2) % 5]].map((d) => [r, d] as const)).map(([r, d]) =>
-    make(`non-causal attention with ${r} features and ${d} values`, {r, d, N: 9, H: 1, causal: false}),
+    makeCase(`non-causal attention with ${r} features and ${d} values`, {r, d, N: 9, H: 1, causal: false}),
   ),
   ...[
     [3, 70],
@@ -178,12 +181,12 @@ export const CASES: ConformanceCase[] = [
     [33, 1],
     [0, 5],
     [5, 0],
-  ].map(([Nq, Nk]) => make(`${Nq} queries over ${Nk} keys`, {Nq, Nk, causal: false})),
-  make('5 queries over no key read the initial state', {Nq: 5, Nk: 0, causal: false, state: true}),
+  ].map(([Nq, Nk]) => makeCase(`${Nq} queries over ${Nk} keys`, {Nq, Nk, causal: false})),
+  makeCase('5 queries over no key read the initial state', {Nq: 5, Nk: 0, causal: false, state: true}),
   ...both((causal, name) =>
     MASKS.flatMap((mask) => [
-      make(`${name} attention with a mask over the ${mask}`, {N: 37, B: 2, causal, mask}),
-      make(`unnormalised ${name} attention with a mask over the ${mask}`, {
+      makeCase(`${name} attention with a mask over the ${mask}`, {N: 37, B: 2, causal, mask}),
+      makeCase(`unnormalised ${name} attention with a mask over the ${mask}`, {
         N: 19,
         B: 2,
         causal,
@@ -194,39 +197,39 @@ export const CASES: ConformanceCase[] = [
     ]),
   ),
   ...both((causal, name) => [
-    make(`${name} attention with NaN under the mask`, {
+    makeCase(`${name} attention with NaN under the mask`, {
       B: 2,
       causal,
       mask: 'interior',
       underMask: Number.NaN,
     }),
-    make(`${name} attention with 1e9 under the mask`, {B: 2, causal, mask: 'interior', underMask: 1e9}),
-    make(`${name} exp attention with 1e9 under the mask`, {
+    makeCase(`${name} attention with 1e9 under the mask`, {B: 2, causal, mask: 'interior', underMask: 1e9}),
+    makeCase(`${name} exp attention with 1e9 under the mask`, {
       causal,
       mask: 'end',
       underMask: 1e9,
       featureMap: 'exp',
       eps: 0,
     }),
-    make(`${name} attention from an initial state`, {N: 35, B: 2, causal, state: true}),
-    make(`${name} attention from an initial state with a mask`, {
+    makeCase(`${name} attention from an initial state`, {N: 35, B: 2, causal, state: true}),
+    makeCase(`${name} attention from an initial state with a mask`, {
       N: 35,
       B: 2,
       causal,
       state: true,
       mask: 'start',
     }),
-    make(`unnormalised ${name} attention from an initial state`, {
+    makeCase(`unnormalised ${name} attention from an initial state`, {
       N: 35,
       causal,
       state: true,
       normalize: false,
       scale: -0.25,
     }),
-    make(`${name} attention with a large eps`, {causal, eps: 0.5}),
-    make(`normalised ${name} attention ignores the scale`, {causal, scale: 7}),
-    make(`${name} attention of [B,N,H,.] inputs`, {N: 21, B: 2, H: 3, causal, dataFormat: 'BNHD'}),
-    make(`${name} attention of [B,N,H,.] inputs with mask and state`, {
+    makeCase(`${name} attention with a large eps`, {causal, eps: 0.5}),
+    makeCase(`normalised ${name} attention ignores the scale`, {causal, scale: 7}),
+    makeCase(`${name} attention of [B,N,H,.] inputs`, {N: 21, B: 2, H: 3, causal, dataFormat: 'BNHD'}),
+    makeCase(`${name} attention of [B,N,H,.] inputs with mask and state`, {
       N: 21,
       B: 2,
       H: 3,
@@ -236,7 +239,7 @@ export const CASES: ConformanceCase[] = [
       state: true,
       underMask: Number.NaN,
     }),
-    make(`unnormalised ${name} attention of [B,N,H,.] inputs`, {
+    makeCase(`unnormalised ${name} attention of [B,N,H,.] inputs`, {
       N: 21,
       H: 3,
       causal,
@@ -244,11 +247,11 @@ export const CASES: ConformanceCase[] = [
       normalize: false,
       scale: 3,
     }),
-    make(`${name} attention of slices`, {causal, inputsAre: 'slices'}),
-    make(`${name} attention of transposes`, {causal, inputsAre: 'transposes'}),
-    make(`${name} attention of slices of [B,N,H,.]`, {causal, dataFormat: 'BNHD', inputsAre: 'slices'}),
+    makeCase(`${name} attention of slices`, {causal, inputsAre: 'slices'}),
+    makeCase(`${name} attention of transposes`, {causal, inputsAre: 'transposes'}),
+    makeCase(`${name} attention of slices of [B,N,H,.]`, {causal, dataFormat: 'BNHD', inputsAre: 'slices'}),
   ]),
-  make('12 queries over 40 keys in [B,N,H,.] with a mask', {
+  makeCase('12 queries over 40 keys in [B,N,H,.] with a mask', {
     Nq: 12,
     Nk: 40,
     B: 2,
@@ -258,14 +261,14 @@ export const CASES: ConformanceCase[] = [
   }),
   ...both((causal, name) =>
     POINTWISE_MAPS.flatMap((featureMap) => [
-      make(`${name} attention with the ${featureMap} map`, {
+      makeCase(`${name} attention with the ${featureMap} map`, {
         N: 34,
         causal,
         featureMap,
         // Identity features have any sign: away from 0 they keep the denominator away from it too.
         ...(featureMap === 'identity' ? {spread: 0.2, shift: 1} : {}),
       }),
-      make(`unnormalised ${name} attention with the ${featureMap} map, mask and state`, {
+      makeCase(`unnormalised ${name} attention with the ${featureMap} map, mask and state`, {
         N: 34,
         B: 2,
         causal,
@@ -277,27 +280,33 @@ export const CASES: ConformanceCase[] = [
     ]),
   ),
   ...both((causal, name) => [
-    make(`${name} attention with most features 0`, {
+    makeCase(`${name} attention with most features 0`, {
       causal,
       featureMap: 'squaredRelu',
       shift: -1,
       dqCancels: true,
     }),
-    make(`${name} attention of queries and keys around 100`, {causal, spread: 5, shift: 100}),
-    make(`${name} attention of queries and keys around -20`, {causal, spread: 1, shift: -20, eps: 0}),
-    make(`${name} attention with denominators around 1e-8`, {
+    makeCase(`${name} attention of queries and keys around 100`, {causal, spread: 5, shift: 100}),
+    makeCase(`${name} attention of queries and keys around -20`, {causal, spread: 1, shift: -20, eps: 0}),
+    makeCase(`${name} attention with denominators around 1e-8`, {
       causal,
       featureMap: 'relu',
       spread: 1e-5,
       shift: 3e-5,
       eps: 0,
     }),
-    make(`${name} attention with all features 0 gives 0`, {
+    makeCase(`${name} attention with all features 0 gives 0`, {
       causal,
       featureMap: 'relu',
       spread: 0.1,
       shift: -5,
     }),
-    make(`${name} exp attention of large inputs`, {causal, featureMap: 'exp', spread: 3, shift: 12, eps: 0}),
+    makeCase(`${name} exp attention of large inputs`, {
+      causal,
+      featureMap: 'exp',
+      spread: 3,
+      shift: 12,
+      eps: 0,
+    }),
   ]),
 ];
