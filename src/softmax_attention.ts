@@ -68,7 +68,7 @@ function softmax(scores: tf.Tensor): tf.Tensor {
 
 /** What is added to the scores, [B or 1, 1, Nq or 1, Nk] with sizes made even where `evenSizes` does; null: nothing. */
 function scoreBias(B: number, Nq: number, Nk: number, causal: boolean, mask?: tf.Tensor): tf.Tensor | null {
-  const {padded, future} = isHalfFloat() ? {padded: -3e4, future: -6e4} : {padded: -1e38, future: -3e38};
+  const {padded, future} = fills();
   const [rows, columns] = needsEvenSizes() ? [even(Nq), even(Nk)] : [Nq, Nk];
   const column = tf.range(0, columns, 1, 'float32');
   let bias: tf.Tensor | null = null;
@@ -95,6 +95,14 @@ function scoreBias(B: number, Nq: number, Nk: number, causal: boolean, mask?: tf
     bias = bias === null ? addedBias : tf.minimum(bias, addedBias);
   }
   return bias;
+}
+
+/** What hides a key. tfjs's webgl maximum of a row starts at -1e20: a row of padding must stay above that. */
+function fills(): {padded: number; future: number} {
+  if (isHalfFloat()) {
+    return {padded: -3e4, future: -6e4};
+  }
+  return {padded: tf.getBackend() === 'webgl' ? -1e19 : -1e38, future: -3e38};
 }
 
 const even = (n: number): number => n + (n % 2);
