@@ -24,6 +24,8 @@ export interface Running {
   kill(signal: NodeJS.Signals): void;
   /** Resolves when what the program has written to stderr matches. */
   said(pattern: RegExp): Promise<void>;
+  /** The same for stdout. */
+  wrote(pattern: RegExp): Promise<void>;
 }
 
 /** Starts a program with its output collected; stdin is empty. */
@@ -33,32 +35,31 @@ export function start(program: string, args: readonly string[], env: Record<stri
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {...process.env, ...env},
   });
-  let stdout = '';
-  let stderr = '';
-  const waiting: {pattern: RegExp; resolve: () => void; reject: (error: Error) => void}[] = [];
-  child.stdout.on('data', (data) => {
-    stdout += data;
-  });
-  child.stderr.on('data', (data) => {
-    stderr += data;
-    for (const {pattern, resolve} of waiting) if (pattern.test(stderr)) resolve();
-  });
+  const text = {stdout: '', stderr: ''};
+  const waiting: {check: () => void; giveUp: () => void}[] = [];
+  for (const name of ['stdout', 'stderr'] as const) {
+    child[name].on('data', (data) => {
+      text[name] += data;
+      for (const {check} of waiting) check();
+    });
+  }
   const ended = new Promise<Ended>((resolve, reject) => {
     child.on('error', reject);
     child.on('close', (code, signal) => {
-      for (const {pattern, reject: give} of waiting)
-        give(new Error(`ended without saying ${pattern}; said: ${stderr}`));
-      resolve({code, signal, stdout, stderr});
+      for (const {giveUp} of waiting) giveUp();
+      resolve({code, signal, ...text});
     });
   });
-  return {
-    ended,
-    kill: (signal) => void child.kill(signal),
-    said: (pattern) =>
-      pattern.test(stderr)
-        ? Promise.resolve()
-        : new Promise((resolve, reject) => waiting.push({pattern, resolve, reject})),
-  };
+  const until = (name: 'stdout' | 'stderr') => (pattern: RegExp) =>
+    new Promise<void>((resolve, reject) => {
+      const check = () => {
+        if (pattern.test(text[name])) resolve();
+      };
+      const giveUp = () => reject(new Error(`ended without ${pattern}; ${name}: ${text[name]}`));
+      waiting.push({check, giveUp});
+      check();
+    });
+  return {ended, kill: (signal) => void child.kill(signal), said: until('stderr'), wrote: until('stdout')};
 }
 
 /** Runs a program of Node's to its end. */
