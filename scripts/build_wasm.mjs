@@ -14,6 +14,7 @@ const MODULES = [
   {name: 'scan', source: 'scan.ts', flags: []},
   {name: 'gemm', source: 'gemm.ts', flags: []},
   {name: 'gelu', source: 'gelu.ts', flags: []},
+  {name: 'training', source: 'training.ts', flags: []},
 ];
 
 const FLAGS = [

@@ -1,6 +1,7 @@
-/** LayerNorm and LayerNormGrad over the cpu and wasm backends' own arrays. */
+/** LayerNorm and LayerNormGrad over the cpu and wasm backends' own arrays; by SIMD on wasm where it is there. */
 import type {KernelConfig, NamedAttrMap, Tensor, TensorInfo} from '@tensorflow/tfjs-core';
-import {cpuTensor, cpuValues, wasmMemory, wasmOutput, wasmView} from '../tfjs';
+import {cpuTensor, cpuValues, wasmMemory, wasmOffset, wasmOutput, wasmView, withWasmScratch} from '../tfjs';
+import {trainingExports} from '../wasm/training';
 import {composedLayerNorm, composedLayerNormGrad} from './composed';
 import {layerNormGradRows, layerNormRows} from './plain';
 import {LayerNorm, LayerNormGrad} from './spec';
@@ -31,6 +32,13 @@ function forwardWasm(backend: object, {x, gamma, beta}: Inputs, epsilon: number)
     return composedLayerNorm(x as Tensor, gamma as Tensor, beta as Tensor, epsilon);
   }
   const y = wasmOutput(backend, x.shape);
+  const simd = trainingExports(backend);
+  if (simd !== null) {
+    const at = (info: TensorInfo) => wasmOffset(backend, info);
+    const size = sizeOf(gamma.shape);
+    simd.layerNorm(sizeOf(x.shape) / size, size, at(x), at(gamma), at(beta), at(y), epsilon);
+    return y;
+  }
   const [xs, gammas, betas, ys] = views(backend, [x, gamma, beta, y]);
   layerNormRows(xs, gammas, betas, epsilon, ys);
   return y;
@@ -41,6 +49,18 @@ function gradWasm(backend: object, {x, gamma, dy}: Inputs, epsilon: number): Ten
     return composedLayerNormGrad(x as Tensor, gamma as Tensor, dy as Tensor, epsilon);
   }
   const outputs = [x, gamma, gamma].map(({shape}) => wasmOutput(backend, shape));
+  const simd = trainingExports(backend);
+  if (simd !== null) {
+    const size = sizeOf(gamma.shape);
+    withWasmScratch(backend, 8 * size, (scratch) => {
+      const [atX, atGamma, atDy, dx, dGamma, dBeta] = [x, gamma, dy, ...outputs].map((info) =>
+        wasmOffset(backend, info),
+      );
+      const rows = sizeOf(x.shape) / size;
+      simd.layerNormGrad(rows, size, atX, atGamma, atDy, dx, dGamma, dBeta, epsilon, scratch);
+    });
+    return outputs;
+  }
   const [xs, gammas, dys, dx, dgamma, dbeta] = views(backend, [x, gamma, dy, ...outputs]);
   layerNormGradRows(xs, gammas, dys, epsilon, dx, dgamma, dbeta);
   return outputs;
