@@ -73,26 +73,37 @@ describeOnBackends('saving and loading', () => {
   test.each([
     ['linear', () => layers.linearAttention(LINEAR)],
     ['softmax', () => layers.softmaxAttention(SHARED)],
-  ])('%s: every argument survives, and outputs are bitwise equal', async (_, make) => {
+  ])('%s: every argument survives, and outputs are bitwise equal', async (kind, make) => {
     const layer = make();
     const input = tfl.input({shape: [null, 6]});
     const model = tfl.model({inputs: input, outputs: layer.apply(input) as tfl.SymbolicTensor});
     layer.setWeights(layer.getWeights().map((w, i) => values(w.shape, i)));
     const loaded = await saveAndLoad(model);
     expect(config(loaded)).toEqual(config(model));
-    const saved = layer.getConfig();
-    expect(saved).toMatchObject({
+    const l1l2 = {className: 'L1L2', config: {l1: expect.closeTo(0.1), l2: expect.closeTo(0.2)}};
+    expect(layer.getConfig()).toMatchObject({
       numHeads: 3,
       keyDim: 4,
       valueDim: 5,
       outputDim: 7,
       causal: true,
+      useBias: true,
       dropout: 0.25,
-      rotary: _ === 'linear' ? 'numerator' : 'input',
+      rotary: kind === 'linear' ? 'numerator' : 'input',
       rotaryPairing: 'interleaved',
       rotaryBase: 500,
+      kernelInitializer: {
+        className: 'VarianceScaling',
+        config: {scale: 2, mode: 'fanOut', distribution: 'normal', seed: 3},
+      },
+      biasInitializer: {className: 'Constant', config: {value: 0.5}},
+      kernelRegularizer: l1l2,
+      biasRegularizer: {className: 'L1L2'},
+      kernelConstraint: {className: 'NonNeg', config: {}},
+      biasConstraint: {className: 'NonNeg', config: {}},
       seed: 11,
       trainable: false,
+      ...(kind === 'linear' && {normalize: false, epsilon: 0.125}),
     });
     for (const shape of [
       [2, 5, 6],
