@@ -62,6 +62,7 @@ const FIELDS = [
   'zeros',
   'spare',
   'pairs',
+  'factors',
   'table',
 ] as const;
 
@@ -108,6 +109,7 @@ export function planOf({H, Nq, Nk, r, d}: Dims, attrs: LinearAttentionAttrs, bac
   };
   take('args', FIELDS.length * 4);
   take('table', 128);
+  take('factors', 8);
   take('zeros', row);
   take('spare', 8 * row);
   take('pairs', 4 * row);

@@ -41,7 +41,9 @@ function inPlace(
   f: (call: SimdAttention) => void,
 ): void {
   const plan = planOf(dims, attrs, backward);
-  withWasmScratch(backend, plan.bytes, (at) => {
+  withWasmScratch(backend, plan.bytes + 64, (unaligned) => {
+    // No vector of the states may lie across two cache lines.
+    const at = Math.ceil(unaligned / 64) * 64;
     const addresses = Object.fromEntries(
       Object.entries(tensors).map(([name, info]) => [name, wasmOffset(backend, info)]),
     );

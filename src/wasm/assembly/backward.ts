@@ -20,6 +20,8 @@ import {packedSize} from './state';
 /** First pass. `transposed` and z hold the state before the range, [columns, rows], and then the one after it. */
 export function backwardQueriesCausal(a: Args): void {
   writeTable(a.table);
+  store<f32>(a.factors, 1, 0);
+  store<f32>(a.factors, 1, 4);
   for (let n = 0; n < a.length; n += a.block) {
     const count = min(a.block, a.length - n);
     loadBlock(a, a.k, a.r, a.rows, n, count, a.map, true, a.keys);
@@ -62,7 +64,7 @@ function queriesOfHead(a: Args, n: i32, count: i32, h: i32): void {
     const dq2 = rowOf(a, a.dq, a.r, n + t + 1, h);
     const o1 = inPlace ? dq1 : spareRow(a, 2);
     const o2 = inPlace && both ? dq2 : spareRow(a, 3);
-    scanPair(state, a.pairs, columns, rows, key, key2, initial1, initial2, o1, o2, 1, 1);
+    scanPair(state, a.pairs, columns, rows, key, key2, initial1, initial2, o1, o2, a.factors);
     if (!inPlace) {
       copy(o1, dq1, a.r);
       if (both) {
@@ -78,6 +80,8 @@ function queriesOfHead(a: Args, n: i32, count: i32, h: i32): void {
 /** Second pass, from the last token to the first. `state`, `transposed` and z hold G, its transpose and w. */
 export function backwardKeysCausal(a: Args): void {
   writeTable(a.table);
+  store<f32>(a.factors, 1, 0);
+  store<f32>(a.factors, 1, 4);
   for (let end = a.length; end > 0; ) {
     const count = ((end - 1) % a.block) + 1;
     const n = end - count;
@@ -122,7 +126,7 @@ function keysOfPair(a: Args, n: i32, t: i32, h: i32): void {
   const dKey1 = spareRow(a, 2);
   const dKey2 = spareRow(a, 3);
   interleave(dNumerator1, dNumerator2, v1, v2, a.pairs, columns);
-  scanPair(a.transposed + size, a.pairs, columns, rows, q1, q2, initial1, initial2, dKey1, dKey2, 1, 1);
+  scanPair(a.transposed + size, a.pairs, columns, rows, q1, q2, initial1, initial2, dKey1, dKey2, a.factors);
 
   const inPlace = a.d == columns;
   const dv1 = rowOf(a, a.dv, a.d, n + t, h);
@@ -130,7 +134,7 @@ function keysOfPair(a: Args, n: i32, t: i32, h: i32): void {
   const o1 = inPlace ? dv1 : spareRow(a, 6);
   const o2 = inPlace && both ? dv2 : spareRow(a, 7);
   interleave(q1, q2, k1, k2, a.pairs, rows);
-  scanPair(a.state + size, a.pairs, rows, columns, dNumerator1, dNumerator2, a.zeros, a.zeros, o1, o2, 1, 1);
+  scanPair(a.state + size, a.pairs, rows, columns, dNumerator1, dNumerator2, a.zeros, a.zeros, o1, o2, a.factors);
 
   finishToken(a, n + t, h, dKey1, k1, q1, o1, dv1);
   if (both) {

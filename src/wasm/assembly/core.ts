@@ -18,7 +18,7 @@ function multiplyAdd(sum: v128, a: v128, b: v128): v128 {
 
 /**
  * One panel of eight columns, two tokens. `pairs` as interleave makes them; c, initial outputs, outputs: a row each.
- * The outputs are (initial + a.S) * factor.
+ * The outputs are (initial + a.S) * factor; the factors stay in memory until the loop has given its registers back.
  */
 function scanEight(
   state: usize,
@@ -30,8 +30,7 @@ function scanEight(
   initial2: usize,
   o1: usize,
   o2: usize,
-  factor1: v128,
-  factor2: v128,
+  factors: usize,
 ): void {
   const a0 = v128.load(c1);
   const a1 = v128.load(c1, 16);
@@ -84,6 +83,8 @@ function scanEight(
     pairs += 16;
     if (pairs >= end) break;
   }
+  const factor1 = v128.load32_splat(factors);
+  const factor2 = v128.load32_splat(factors, 4);
   v128.store(o1, f32x4.mul(u0, factor1));
   v128.store(o1, f32x4.mul(u1, factor1), 16);
   v128.store(o2, f32x4.mul(w0, factor2));
@@ -101,8 +102,7 @@ function scanFour(
   initial2: usize,
   o1: usize,
   o2: usize,
-  factor1: v128,
-  factor2: v128,
+  factors: usize,
 ): void {
   const a = v128.load(c1);
   const b = v128.load(c2);
@@ -118,8 +118,8 @@ function scanFour(
     state += 16;
     pairs += 16;
   } while (pairs < end);
-  v128.store(o1, f32x4.mul(u, factor1));
-  v128.store(o2, f32x4.mul(w, factor2));
+  v128.store(o1, f32x4.mul(u, v128.load32_splat(factors)));
+  v128.store(o2, f32x4.mul(w, v128.load32_splat(factors, 4)));
 }
 
 /** Two tokens through a whole packed state of [rows, columns]. */
@@ -134,15 +134,12 @@ export function scanPair(
   initial2: usize,
   o1: usize,
   o2: usize,
-  factor1: f32,
-  factor2: f32,
+  factors: usize,
 ): void {
-  const f1 = f32x4.splat(factor1);
-  const f2 = f32x4.splat(factor2);
   const panel = (<usize>rows) << 5;
   let left = columns;
   for (; left >= 8; left -= 8) {
-    scanEight(state, pairs, rows, c1, c2, initial1, initial2, o1, o2, f1, f2);
+    scanEight(state, pairs, rows, c1, c2, initial1, initial2, o1, o2, factors);
     state += panel;
     c1 += 32;
     c2 += 32;
@@ -152,6 +149,6 @@ export function scanPair(
     o2 += 32;
   }
   if (left > 0) {
-    scanFour(state, pairs, rows, c1, c2, initial1, initial2, o1, o2, f1, f2);
+    scanFour(state, pairs, rows, c1, c2, initial1, initial2, o1, o2, factors);
   }
 }

@@ -14,6 +14,8 @@ export function inverseOf(denominator: f32, eps: f32): f32 {
 
 export function forwardCausal(a: Args): void {
   writeTable(a.table);
+  store<f32>(a.factors, a.scale, 0);
+  store<f32>(a.factors, a.scale, 4);
   for (let n = 0; n < a.length; n += a.block) {
     const count = min(a.block, a.length - n);
     loadBlock(a, a.k, a.r, a.rows, n, count, a.map, true, a.keys);
@@ -28,51 +30,58 @@ function forwardHead(a: Args, n: i32, count: i32, h: i32): void {
   const rows = a.rows;
   const columns = a.columns;
   const row = (<usize>rows) << 2;
-  const token = row * <usize>a.heads;
+  const step = row * <usize>a.heads;
   const z = a.z + row * <usize>h;
+  const zLocal = a.zLocal;
   const state = a.state + <usize>packedSize(rows, columns) * <usize>h * 4;
+  const pairs = a.pairs;
+  const zeros = a.zeros;
+  // Rows of v and of the output are used where they are unless a mask or an odd size forbids it.
   const inPlace = a.d == columns;
+  const plain = inPlace && a.mask == 0;
+  const valueStep = <usize>(a.d * a.tokenStride) * 4;
+  let value = rowOf(a, a.v, a.d, n, h);
+  let output = rowOf(a, a.output, a.d, n, h);
   let key = a.keys + row * <usize>h;
   let query = a.queries + row * <usize>h;
-  zero(a.zLocal, rows);
+  zero(zLocal, rows);
   for (let t = 0; t < count; t += 2) {
-    const first = n + t;
     const both = t + 1 < count;
-    const denominators = interleaveAndSum(
-      key,
-      both ? key + token : a.zeros,
-      query,
-      both ? query + token : a.zeros,
-      a.pairs,
-      rows,
-      z,
-      a.zLocal,
-    );
-    let factor1 = a.scale;
-    let factor2 = a.scale;
+    const key2 = both ? key + step : zeros;
+    const query2 = both ? query + step : zeros;
+    const denominators = interleaveAndSum(key, key2, query, query2, pairs, rows, z, zLocal);
     if (a.normalize) {
-      factor1 = inverseOf(reinterpret<f32>(<u32>denominators), a.eps);
-      factor2 = inverseOf(reinterpret<f32>(<u32>(denominators >> 32)), a.eps);
-      store<f32>(rowOf(a, a.inverse, 1, first, h), factor1);
-      if (both) {
-        store<f32>(rowOf(a, a.inverse, 1, first + 1, h), factor2);
-      }
+      saveInverses(a, n + t, h, both, denominators);
     }
-    const v1 = valueRow(a, first, h, spareRow(a, 0));
-    const v2 = both ? valueRow(a, first + 1, h, spareRow(a, 1)) : a.zeros;
-    const out1 = rowOf(a, a.output, a.d, first, h);
-    const out2 = rowOf(a, a.output, a.d, first + 1, h);
-    const o1 = inPlace ? out1 : spareRow(a, 2);
-    const o2 = inPlace && both ? out2 : spareRow(a, 3);
-    scanPair(state, a.pairs, rows, columns, v1, v2, a.zeros, a.zeros, o1, o2, factor1, factor2);
+    const v1 = plain ? value : valueRow(a, n + t, h, spareRow(a, 0));
+    const v2 = !both ? zeros : plain ? value + valueStep : valueRow(a, n + t + 1, h, spareRow(a, 1));
+    const o1 = inPlace ? output : spareRow(a, 2);
+    const o2 = inPlace && both ? output + valueStep : spareRow(a, 3);
+    scanPair(state, pairs, rows, columns, v1, v2, zeros, zeros, o1, o2, a.factors);
     if (!inPlace) {
-      copy(o1, out1, a.d);
+      copy(o1, output, a.d);
       if (both) {
-        copy(o2, out2, a.d);
+        copy(o2, output + valueStep, a.d);
       }
     }
-    key += 2 * token;
-    query += 2 * token;
+    key += 2 * step;
+    query += 2 * step;
+    value += 2 * valueStep;
+    output += 2 * valueStep;
   }
-  addRow(a.zLocal, z, rows);
+  addRow(zLocal, z, rows);
+}
+
+/** Turns two denominators into factors, and saves these. */
+@inline
+function saveInverses(a: Args, n: i32, h: i32, both: bool, denominators: u64): void {
+  const first = inverseOf(reinterpret<f32>(<u32>denominators), a.eps);
+  const second = inverseOf(reinterpret<f32>(<u32>(denominators >> 32)), a.eps);
+  store<f32>(a.factors, first, 0);
+  store<f32>(a.factors, second, 4);
+  const at = rowOf(a, a.inverse, 1, n, h);
+  store<f32>(at, first);
+  if (both) {
+    store<f32>(at + ((<usize>a.tokenStride) << 2), second);
+  }
 }

@@ -39,7 +39,13 @@ export function packState(
     return;
   }
   for (let i = 0; i < r; i++) {
-    for (let j = 0; j < d; j++) {
+    let j = 0;
+    if (columnStep == 1) {
+      for (; j + 4 <= d; j += 4) {
+        v128.store(element(dst, rows, columns, i, j), v128.load(src + <usize>(i * rowStep + j) * 4));
+      }
+    }
+    for (; j < d; j++) {
       const value = load<f32>(src + <usize>(i * rowStep + j * columnStep) * 4);
       store<f32>(element(dst, rows, columns, i, j), value);
     }
@@ -49,9 +55,12 @@ export function packState(
 /** dst [r, d] = the packed state. */
 export function unpackState(state: usize, rows: i32, columns: i32, r: i32, d: i32, dst: usize): void {
   for (let i = 0; i < r; i++) {
-    for (let j = 0; j < d; j++) {
+    let j = 0;
+    for (; j + 4 <= d; j += 4, dst += 16) {
+      v128.store(dst, v128.load(element(state, rows, columns, i, j)));
+    }
+    for (; j < d; j++, dst += 4) {
       store<f32>(dst, load<f32>(element(state, rows, columns, i, j)));
-      dst += 4;
     }
   }
 }
