@@ -48,8 +48,8 @@ export interface LinearAttentionArgs extends AttentionArgs {
  *
  * Masks (nonzero keeps): with one input, `apply(x, {mask})`, or what tfjs hands on from Embedding (maskZero) or
  * Masking. With several, `{mask: [queryMask, valueMask, keyMask]}`; value's and key's are ANDed. In a functional model
- * tfjs hands a layer the first input's mask only, so the key mask of cross attention is a further input. Masks of
- * queries change no values and are passed on.
+ * tfjs hands a layer the first input's mask only, so the key mask of cross attention is a further input; so is one that
+ * comes from outside a nested model. Masks of queries change no values and are passed on.
  *
  * rotary 'input' turns q and k before the map. 'numerator' (RoFormer, section 3.3) turns the features in the numerator
  * and leaves the denominator as it is.

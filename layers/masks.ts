@@ -1,7 +1,8 @@
 /**
  * Which mask a layer may believe. tfjs keeps one kwargs object for a whole run of a functional model: a mask that one
  * layer was given is handed on to every later layer, also past layers that drop masks, and a layer of several inputs
- * is given only the first input's. So a mask that arrives from tfjs is used only where the graph can carry one.
+ * is given only the first input's. So a mask that arrives from tfjs is used only where the graph can carry one. A nested
+ * model's graph begins at its own inputs, which carry none: there a mask has to be an input of the nested model.
  */
 import * as tf from '@tensorflow/tfjs-core';
 import type * as tfl from '@tensorflow/tfjs-layers';
