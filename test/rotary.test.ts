@@ -1,6 +1,7 @@
 import * as tf from '@tensorflow/tfjs-core';
 import {linearAttention, type RotaryOptions, rotary} from '../ops';
 import {rotate} from '../src/rotary';
+import {composedRotary, runRotary} from '../src/rotary_kernels';
 import {describeOnBackends, expectNoLeak} from './helpers/backends';
 import {difference, goldenDifference, type Tolerance} from './helpers/compare';
 import {type GoldenTensor, goldenCases} from './helpers/golden';
@@ -145,6 +146,26 @@ describeOnBackends('rotary', () => {
       expect(rows).toEqual(heads);
     }
   });
+
+  test.each(['half', 'interleaved'] as const)(
+    'the stock ops of other backends give the same: %s',
+    (pairing) => {
+      const perRow = [0, 0, 1, 2, 3, 7, 8, 9, 10, 11];
+      for (const positions of [3, perRow]) {
+        for (const dataFormat of ['BHND', 'BNHD'] as const) {
+          for (const back of [false, true]) {
+            tf.tidy(() => {
+              const attrs = {positions, base: 10000, pairing, dataFormat, back};
+              const input = dataFormat === 'BHND' ? x() : tf.reshape(x(), [B, N, H, r]);
+              const want = runRotary(input, attrs).dataSync();
+              const got = composedRotary({inputs: {x: input}, attrs, backend: tf.backend()}) as tf.Tensor;
+              expect(difference(got.dataSync(), want, TIGHT)).toBeNull();
+            });
+          }
+        }
+      }
+    },
+  );
 
   test('leaves nothing behind, forward and backward, and keeps its input', async () => {
     const input = x();
