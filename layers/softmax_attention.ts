@@ -2,9 +2,9 @@
 import * as tf from '@tensorflow/tfjs-core';
 import {check, checkInteger, show} from '../src/errors';
 import {attend} from '../src/softmax_attention';
+import {attendToCache, capacityFor, type SoftmaxCache} from '../src/softmax_cache';
 import {type AttentionArgs, argsFromConfig} from './args';
 import {AttentionLayer, type CallContext, type Heads} from './attention_base';
-import {attendToCache, capacityFor, type SoftmaxCache} from './softmax_cache';
 import {checkStateTensor, type StreamContext, type StreamState} from './streaming';
 
 const FN = 'SoftmaxAttention';
@@ -48,7 +48,7 @@ export class SoftmaxAttention extends AttentionLayer {
     return headsFirst(output);
   }
 
-  /** An empty cache of keys [B,H,0,keyDim] and values [B,H,0,valueDim] (softmax_cache.ts). It grows with the tokens. */
+  /** An empty cache of keys [B,H,0,keyDim] and values [B,H,0,valueDim] (src/softmax_cache.ts). It grows with the tokens. */
   streamState(batchSize: number): StreamState {
     this.checkCanStream();
     checkInteger(`${this.fn}.streamState`, 'batchSize', batchSize);

@@ -1,21 +1,14 @@
 /** What softmax attention carries from token to token: every key and value so far. */
 import * as tf from '@tensorflow/tfjs-core';
-import {checkInteger, checkOptions} from '../src/errors';
+import {check, checkInteger, checkOptions, show, showShape} from '../src/errors';
+import type {SoftmaxCache} from '../src/softmax_cache';
 
 /**
  * Keys and values of the `length` tokens seen so far. It grows with every token, where a linear attention state stays
  * as it is. A cache is a value: operations return new ones and never change the one they were given. Dispose it with
  * disposeState.
  */
-export interface KVCache {
-  /** [B,H,length,keyDim] */
-  k: tf.Tensor4D;
-  /** [B,H,length,valueDim] */
-  v: tf.Tensor4D;
-  /** [B,length], float32, 0 where a token was masked. Absent until the first masked token. */
-  mask?: tf.Tensor2D;
-  /** Tokens held, masked ones included. */
-  length: number;
+export interface KVCache extends SoftmaxCache {
   /** Tokens that the cache may hold. */
   maxLength: number;
 }
@@ -52,4 +45,44 @@ export function kvCache(sizes: KVCacheSizes): KVCache {
     length: 0,
     maxLength,
   };
+}
+
+/** Refuses what is no cache, a disposed one, one for other sizes, and one with no room for `added` more tokens. */
+export function checkCache(
+  fn: string,
+  cache: unknown,
+  {B, H, r, d}: {B: number; H: number; r: number; d: number},
+  added: number,
+): asserts cache is KVCache {
+  const {k, v, mask, length, maxLength} = (cache ?? {}) as Partial<KVCache>;
+  check(
+    k instanceof tf.Tensor &&
+      v instanceof tf.Tensor &&
+      typeof length === 'number' &&
+      typeof maxLength === 'number',
+    fn,
+    () => `expected cache to be made by kvCache or an earlier step; got ${show(cache)}.`,
+  );
+  check(
+    !k.isDisposed && !v.isDisposed && !(mask?.isDisposed ?? false),
+    fn,
+    () => 'expected cache to be live; got a disposed one.',
+  );
+  const places = Math.max(length, k.shape[2] ?? 0);
+  const [kShape, vShape] = [
+    [B, H, places, r],
+    [B, H, places, d],
+  ];
+  check(
+    tf.util.arraysEqual(k.shape, kShape) && tf.util.arraysEqual(v.shape, vShape),
+    fn,
+    () =>
+      `expected cache.k ${showShape(kShape)} and cache.v ${showShape(vShape)} to go with q, k and v; got cache.k ${showShape(k.shape)}, cache.v ${showShape(v.shape)}.`,
+  );
+  check(
+    length + added <= maxLength,
+    fn,
+    () =>
+      `expected at most maxLength (${maxLength}) tokens in the cache; got ${length} cached and ${added} more. Make the cache with a larger maxLength.`,
+  );
 }

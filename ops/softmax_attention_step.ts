@@ -2,9 +2,9 @@
 import * as tf from '@tensorflow/tfjs-core';
 import {toFloat} from '../src/convert';
 import {checkNumber, checkOptions} from '../src/errors';
+import {attendToCache, attendToTokens, capacityFor, cloneCache} from '../src/softmax_cache';
 import {checkShape, checkStepShapes, type Input} from './attention_shapes';
-import type {KVCache} from './kv_cache';
-import {attendToCache, checkCache, cloneCache, softmaxAttentionChunk} from './softmax_attention_chunk';
+import {checkCache, type KVCache} from './kv_cache';
 
 export interface SoftmaxAttentionStepOptions {
   /** Multiplies q.k. Default 1/sqrt(r). */
@@ -55,21 +55,26 @@ export function softmaxAttentionStep(
   }
   const nothingNew = mask !== undefined && isAllMasked(mask);
   checkCache(FN, cache, {B, H, r, d}, nothingNew ? 0 : 1);
+  const {maxLength} = cache;
+  const attendOptions = {scale: scale ?? 1 / Math.sqrt(r)};
   return tf.tidy(() => {
-    if (nothingNew) {
-      const output = attendToCache(tf.reshape(toFloat(q), [B, H, 1, r]), cache, scale);
-      return {output: tf.reshape(output, [B, H, d]) as tf.Tensor3D, cache: cloneCache(cache) as Returned};
-    }
-    const {output, cache: next} = softmaxAttentionChunk(
-      tf.reshape(toFloat(q), [B, H, 1, r]),
-      tf.reshape(toFloat(k), [B, H, 1, r]),
-      tf.reshape(toFloat(v), [B, H, 1, d]),
-      cache,
-      {scale, mask: mask === undefined ? undefined : tf.reshape(toFloat(mask), [B, 1])},
-    );
+    const query = tf.reshape(toFloat(q), [B, H, 1, r]) as tf.Tensor4D;
+    const result = nothingNew
+      ? {output: attendToTokens(query, cache, attendOptions.scale), cache: cloneCache(cache)}
+      : attendToCache(
+          query,
+          tf.reshape(toFloat(k), [B, H, 1, r]),
+          tf.reshape(toFloat(v), [B, H, 1, d]),
+          cache,
+          {
+            ...attendOptions,
+            mask: mask === undefined ? undefined : tf.reshape(toFloat(mask), [B, 1]),
+            capacity: Math.min(maxLength, capacityFor(cache.length + 1)),
+          },
+        );
     return {
-      output: tf.reshape(output, [B, H, d]) as tf.Tensor3D,
-      cache: next as Returned,
+      output: tf.reshape(result.output, [B, H, d]) as tf.Tensor3D,
+      cache: {...result.cache, maxLength} as Returned,
     };
   });
 }

@@ -1,6 +1,5 @@
 import * as tf from '@tensorflow/tfjs-core';
 import {disposeState, type KVCache, kvCache, softmaxAttention, softmaxAttentionStep} from '../ops';
-import {softmaxAttentionChunk} from '../ops/softmax_attention_chunk';
 import {describeOnBackends, expectNoLeak} from './helpers/backends';
 import {difference, FLOAT32} from './helpers/compare';
 import {messageOf, take, valuesOf} from './helpers/numbers';
@@ -140,39 +139,6 @@ describeOnBackends('softmaxAttentionStep', () => {
     full.output.dispose();
     disposeState(full.cache);
     disposeState(cache);
-  });
-
-  test('a chunk over a cache gives what its steps give, masks included', () => {
-    const rows = [
-      [0, 1, 1, 0, 1, 1],
-      [1, 1, 0, 1, 1, 0],
-    ];
-    for (const mask of [undefined, rows]) {
-      for (const [first, second] of [
-        [1, 5],
-        [4, 2],
-        [6, 0],
-      ]) {
-        const got = valuesOf(() => {
-          let cache = kvCache(SIZES);
-          let start = 0;
-          const outputs: tf.Tensor[] = [];
-          for (const T of [first, second].filter((T) => T > 0)) {
-            const part = whole().map((x) =>
-              tf.slice(x, [0, 0, start, 0], [B, H, T, x.shape[3]!]),
-            ) as tf.Tensor4D[];
-            const columns = mask && tf.slice(tf.tensor(mask), [0, start], [B, T]);
-            const result = softmaxAttentionChunk(part[0], part[1], part[2], cache, {mask: columns});
-            outputs.push(result.output);
-            cache = result.cache;
-            start += T;
-          }
-          return tf.concat(outputs, 2);
-        });
-        const want = valuesOf(() => softmaxAttention(...whole(), {causal: true, mask}));
-        expect(difference(got, want, FLOAT32)).toBeNull();
-      }
-    }
   });
 
   test('nested arrays and a scale of its own are taken', () => {

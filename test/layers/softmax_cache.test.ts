@@ -1,7 +1,7 @@
 /** The cache with spare room, as webgl and webgpu keep it, against the whole sequence at once. */
 import * as tf from '@tensorflow/tfjs-core';
 import {softmaxAttention} from '../../index';
-import {attendToCache, capacityFor, type SoftmaxCache} from '../../layers/softmax_cache';
+import {attendToCache, capacityFor, type SoftmaxCache} from '../../src/softmax_cache';
 import {describeOnBackends} from '../helpers/backends';
 import {difference, FLOAT32} from '../helpers/compare';
 import {values} from '../helpers/layers';

@@ -1,13 +1,13 @@
 /**
- * The stream state of a softmax layer: keys and values of every token so far.
+ * What softmax attention carries from token to token: keys and values of every token so far.
  *
  * Where each new shape costs a shader compilation (webgl, webgpu), the tensors have room for more tokens than they
  * hold, and twice as much whenever it runs out: a step then runs at one of a few shapes. The other backends keep
  * exactly the tokens. A state of one kind can be continued on a backend of the other.
  */
 import * as tf from '@tensorflow/tfjs-core';
-import {isNonZero} from '../src/conditions';
-import {attend} from '../src/softmax_attention';
+import {isNonZero} from './conditions';
+import {attend} from './softmax_attention';
 
 export interface SoftmaxCache {
   /** [B,H,C,r] and [B,H,C,d], C the capacity; zeros where there is no token or a masked one. */
@@ -57,6 +57,20 @@ export function attendToCache(
   const seen = tokens === 1 ? next : filled(next, length);
   const output = attend(q, seen.k, seen.v, {scale, causal: tokens > 1, mask: seen.mask});
   return {output, cache: next};
+}
+
+/** Attention of one query per row, [B,H,1,r], over the cache alone; 0 over an empty one. Call it inside a tidy. */
+export function attendToTokens(q: tf.Tensor4D, cache: SoftmaxCache, scale: number): tf.Tensor4D {
+  const [batch, heads] = q.shape;
+  if (cache.length === 0) {
+    return tf.zeros([batch, heads, 1, cache.v.shape[3]]);
+  }
+  return attend(q, cache.k, cache.v, {scale, causal: false, mask: cache.mask});
+}
+
+/** A new cache of the same values. */
+export function cloneCache({k, v, mask, length}: SoftmaxCache): SoftmaxCache {
+  return {k: tf.clone(k), v: tf.clone(v), ...(mask && {mask: tf.clone(mask)}), length};
 }
 
 /** `added` [B,H,T,.] written at place `at` of `cached` [B,H,C,.], whose capacity becomes `capacity`. */
