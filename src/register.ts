@@ -1,5 +1,6 @@
 /** Making the kernels known to tfjs: once on import for the backends it has, later for others. */
 import * as tf from '@tensorflow/tfjs-core';
+import {adamWKernels} from './adam_w';
 import {check, checkOptions, show} from './errors';
 import {geluCpu} from './gelu/cpu';
 import {geluGradient} from './gelu/gradient';
@@ -12,7 +13,9 @@ import {composedKernels} from './linear_attention/composed_kernels';
 import {cpuKernels} from './linear_attention/cpu';
 import {linearAttentionGradient} from './linear_attention/gradient';
 import {LinearAttention} from './linear_attention/spec';
+import {LinearAttentionStep, linearAttentionStepGradient} from './linear_attention/step';
 import {wasmKernels} from './linear_attention/wasm';
+import {wasmStepKernel} from './linear_attention/wasm_step';
 import {rotateGradient} from './rotary/gradient';
 import {rotateKernels} from './rotary/kernels';
 import {Rotate} from './rotary/spec';
@@ -22,8 +25,21 @@ const KNOWN_BACKENDS = ['cpu', 'wasm', 'webgl', 'webgpu', 'tensorflow'];
 
 /** Kernels written for one backend, by its name. The composed form serves every other. */
 const OWN_KERNELS: {[backend: string]: tf.KernelConfig[]} = {
-  cpu: [...cpuKernels, ...geluCpu, ...layerNormKernels['cpu'], ...rotateKernels['cpu']],
-  wasm: [...wasmKernels, ...geluWasm, ...layerNormKernels['wasm'], ...rotateKernels['wasm']],
+  cpu: [
+    ...cpuKernels,
+    ...geluCpu,
+    ...layerNormKernels['cpu'],
+    ...rotateKernels['cpu'],
+    ...adamWKernels['cpu'],
+  ],
+  wasm: [
+    ...wasmKernels,
+    wasmStepKernel,
+    ...geluWasm,
+    ...layerNormKernels['wasm'],
+    ...rotateKernels['wasm'],
+    ...adamWKernels['wasm'],
+  ],
 };
 
 /** Registers what `backend` lacks. tfjs warns about duplicates, so a kernel that is there stays. */
@@ -65,6 +81,9 @@ export function register(options: {backends?: string[]} = {}): void {
   backends.forEach(registerFor);
   if (tf.getGradient(LinearAttention) == null) {
     tf.registerGradient(linearAttentionGradient);
+  }
+  if (tf.getGradient(LinearAttentionStep) == null) {
+    tf.registerGradient(linearAttentionStepGradient);
   }
   if (tf.getGradient(Gelu) == null) {
     tf.registerGradient(geluGradient);

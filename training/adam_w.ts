@@ -1,4 +1,5 @@
 import * as tf from '@tensorflow/tfjs-core';
+import {type AdamWRates, type AdamWTensors, hasAdamWKernel, runAdamW} from '../src/adam_w';
 import {check, checkNumber, checkOptions, fail, show, showShape} from '../src/errors';
 import {registeredVariable} from '../src/tfjs';
 
@@ -84,35 +85,37 @@ export class AdamW extends tf.Optimizer {
     const t = this.iterations + 1;
     // (m / c1) / (sqrt(v / c2) + eps) = m (sqrt(c2) / c1) / (sqrt(v) + eps sqrt(c2)): the corrections act on scalars.
     const root = Math.sqrt(1 - this.beta2 ** t);
+    const {beta1, beta2, learningRate} = this;
+    const rates: AdamWRates = {
+      beta1,
+      beta2,
+      epsilon: this.epsilon * root,
+      rate: (learningRate * root) / (1 - beta1 ** t),
+      keep: 1 - learningRate * this.weightDecay,
+    };
     tf.tidy(() => {
-      const shared = {
-        beta1: tf.scalar(this.beta1),
-        beta2: tf.scalar(this.beta2),
-        rest1: tf.scalar(1 - this.beta1),
-        rest2: tf.scalar(1 - this.beta2),
-        epsilon: tf.scalar(this.epsilon * root),
-        rate: tf.scalar((this.learningRate * root) / (1 - this.beta1 ** t)),
-        keep: tf.scalar(1 - this.learningRate * this.weightDecay),
-      };
+      const scalars = hasAdamWKernel() ? null : scalarsOf(rates);
       for (const {name, tensor} of named) {
         if (tensor != null) {
-          this.update(name, tensor, shared);
+          this.update(name, tensor, rates, scalars);
         }
       }
     });
     this.incrementIterations();
   }
 
-  private update(name: string, gradient: tf.Tensor, shared: {[name: string]: tf.Scalar}): void {
+  private update(name: string, gradient: tf.Tensor, rates: AdamWRates, scalars: Scalars | null): void {
     const weight = registeredVariable(name);
     check(weight !== undefined, 'AdamW', () => `there is no variable named '${name}'.`);
     const {m, v} = this.slotsOf(weight);
+    const decayed = this.weightDecay !== 0 && this.decays(weight);
     tf.tidy(() => {
-      const newM = tf.add(tf.mul(m, shared.beta1), tf.mul(gradient, shared.rest1));
-      const newV = tf.add(tf.mul(v, shared.beta2), tf.mul(tf.square(gradient), shared.rest2));
-      const change = tf.mul(tf.div(newM, tf.add(tf.sqrt(newV), shared.epsilon)), shared.rate);
-      const start = this.weightDecay !== 0 && this.decays(weight) ? tf.mul(weight, shared.keep) : weight;
-      weight.assign(tf.sub(start, change));
+      const tensors = {w: weight, g: gradient, m, v};
+      const [newWeight, newM, newV] =
+        scalars === null
+          ? runAdamW(tensors, decayed ? rates : {...rates, keep: 1})
+          : composedStep(tensors, scalars, decayed);
+      weight.assign(newWeight);
       m.assign(newM);
       v.assign(newV);
     });
@@ -231,6 +234,29 @@ export class AdamW extends tf.Optimizer {
   }
 }
 tf.serialization.registerClass(AdamW);
+
+type Scalars = ReturnType<typeof scalarsOf>;
+
+/** Made once for all weights. */
+function scalarsOf({beta1, beta2, epsilon, rate, keep}: AdamWRates) {
+  return {
+    beta1: tf.scalar(beta1),
+    beta2: tf.scalar(beta2),
+    rest1: tf.scalar(1 - beta1),
+    rest2: tf.scalar(1 - beta2),
+    epsilon: tf.scalar(epsilon),
+    rate: tf.scalar(rate),
+    keep: tf.scalar(keep),
+  };
+}
+
+/** The step in stock operations, for backends without the kernel. Call it inside a tidy. */
+function composedStep({w, g, m, v}: AdamWTensors, scalars: Scalars, decayed: boolean): tf.Tensor[] {
+  const newM = tf.add(tf.mul(m, scalars.beta1), tf.mul(g, scalars.rest1));
+  const newV = tf.add(tf.mul(v, scalars.beta2), tf.mul(tf.square(g), scalars.rest2));
+  const change = tf.mul(tf.div(newM, tf.add(tf.sqrt(newV), scalars.epsilon)), scalars.rate);
+  return [tf.sub(decayed ? tf.mul(w, scalars.keep) : w, change), newM, newV];
+}
 
 const zerosFor = (weight: tf.Variable): tf.Variable => variableOf(tf.zerosLike(weight));
 
