@@ -2,7 +2,7 @@
 import * as tf from '@tensorflow/tfjs-core';
 import fc from 'fast-check';
 import {linearAttention, linearAttentionStep} from '../index';
-import {CHUNK} from '../src/linear_attention/composed';
+import {CHUNK, composedForward} from '../src/linear_attention/composed';
 import {naiveForward} from '../src/linear_attention/naive';
 import {random} from '../src/random';
 import {type ConformanceCase, makeCase} from './conformance/cases';
@@ -234,6 +234,32 @@ describeOnBackends('linearAttention', (backend) => {
       });
     },
   );
+
+  test('in the composed form NaN stays inside its chunk and after it', () => {
+    tf.tidy(() => {
+      const N = 3 * CHUNK;
+      const [q, k, v] = tokens(N);
+      const attrs = {
+        ...({updateRule: 'linear', featureMap: 'elu', dataFormat: 'BHND'} as const),
+        ...{causal: true, normalize: true, eps: 1e-6, scale: 1, hasMask: false, hasState: false},
+      };
+      const run = (keys: tf.Tensor) => {
+        const none = tf.zeros([1]);
+        return composedForward({q, k: keys, v, mask: none, s: none, z: none}, attrs)[0];
+      };
+      const late = tf.tensor(
+        Float32Array.from({length: N}, (_, n) => (n === CHUNK + 5 ? Number.NaN : 0)),
+        [1, 1, N, 1],
+      );
+      const [clean, poisoned] = [run(k), run(tf.add(k, late))];
+      expect(rows(poisoned, 0, CHUNK).dataSync()).toEqual(rows(clean, 0, CHUNK).dataSync());
+      expect(
+        rows(poisoned, CHUNK + 5, N)
+          .dataSync()
+          .some(Number.isFinite),
+      ).toBe(false);
+    });
+  });
 
   test('a query that shares no feature with any key gives 0, with gradient 0', async () => {
     await expectNoLeak(() => {
