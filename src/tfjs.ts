@@ -142,6 +142,33 @@ export function sharedInfo(backend: unknown, {dataId, shape, dtype}: tf.TensorIn
   return {dataId, shape, dtype};
 }
 
+const keptScratch = new WeakMap<object, {at: number; bytes: number}>();
+
+/**
+ * The address of `bytes` bytes of the wasm backend's memory that stay allocated for the next call.
+ * For a few kilobytes that are used in a hot path, by one call at a time.
+ */
+export function keptWasmScratch(backend: object, bytes: number): number {
+  const kept = keptScratch.get(backend);
+  if (kept !== undefined && kept.bytes >= bytes) {
+    return kept.at;
+  }
+  const {_malloc, _free} = (backend as Required<WasmBackend>).wasm as {
+    _malloc: (bytes: number) => number;
+    _free: (at: number) => void;
+  };
+  if (kept !== undefined) {
+    _free(kept.at);
+    keptScratch.delete(backend);
+  }
+  const at = _malloc(bytes) >>> 0;
+  if (at === 0) {
+    throw new Error(`the wasm backend is out of memory: ${bytes} bytes of scratch were refused.`);
+  }
+  keptScratch.set(backend, {at, bytes});
+  return at;
+}
+
 /** Frees what a tensor that a kernel made holds, when the kernel keeps it to itself. */
 export function disposeInfo(backend: unknown, info: tf.TensorInfo): void {
   (backend as {disposeData(id: object): boolean}).disposeData(info.dataId);
@@ -152,7 +179,12 @@ export function disposeInfo(backend: unknown, info: tf.TensorInfo): void {
  * targets' shape with this private field before it calls the loss.
  */
 export function relaxTargets(model: object): void {
-  const fields = model as {feedOutputShapes?: (number | null)[][]};
+  interface Fields {
+    feedOutputShapes?: (number | null)[][];
+    /** What a Sequential hands fit and evaluate on to. */
+    model?: Fields;
+  }
+  const fields = (model as Fields).model ?? (model as Fields);
   if (!Array.isArray(fields.feedOutputShapes)) {
     throw new Error('training.compile: this version of tfjs-layers keeps the target shapes elsewhere.');
   }
