@@ -11,7 +11,7 @@ interface CumsumAttrs {
 
 /**
  * Replaces the gradient of `tf.cumsum`. tfjs 4.22's throws off the last axis, or silently returns the transpose when
- * the two sizes are equal; no issue of tensorflow/tfjs describes it (gradients/Cumsum_grad.ts transposes a sum whose
+ * the two sizes are equal; no issue of tensorflow/tfjs that we know of describes it (gradients/Cumsum_grad.ts transposes a sum whose
  * axes are in order already). Differentiable to any order.
  *
  * When a later tfjs has mended its gradient, that one is used: it is tried once, on a 2x3 example.

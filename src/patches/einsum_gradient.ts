@@ -9,7 +9,7 @@ import {patch, replaceGradient, replaceKernel, together, type Undo} from './patc
  * (tensorflow/tfjs issues 5690, 7722 and 8277). Differentiable to any order.
  *
  * tfjs 4.22's own einsum returns wrong values, or throws, when an operand lacks the first of the labels that are
- * summed ('ij,jk->k', 'ij,k->i', 'i,j->'), and returns the input itself for 'ij->ij'. A gradient of those would be of
+ * summed ('ij,jk->k', 'ij,k->i', 'i,j->'; issue 8227), and returns the input itself for 'ij->ij'. A gradient of those would be of
  * no use, so while the patch is applied such equations are computed by matMul instead; all others run tfjs's kernel as
  * before.
  *
