@@ -76,7 +76,7 @@ describeOnBackends('LayerNorm', () => {
     const theirs = stock.layerNormalization({epsilon: EPSILON});
     const [x, gamma, beta] = tensors();
     const [a, b] = [own, theirs].map((layer) => {
-      tf.dispose(layer.apply(x));
+      tf.dispose(layer.apply(x) as tf.Tensor);
       layer.setWeights([gamma, beta]);
       return layer.apply(x) as tf.Tensor;
     });
