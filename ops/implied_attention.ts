@@ -28,7 +28,7 @@ const FN = 'impliedAttention';
  *
  * ```js
  * const x = tf.randomNormal([1, 1, 4, 8], 0, 1, 'float32', 1);
- * lattn.impliedAttention(x, x, {causal: true}).print(); // [1,1,4,4], lower triangular
+ * tfla.impliedAttention(x, x, {causal: true}).print(); // [1,1,4,4], lower triangular
  * ```
  *
  * @param q [B,H,Nq,r], or [B,Nq,r] for one head.

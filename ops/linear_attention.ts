@@ -68,7 +68,7 @@ const OPTIONS = [
  * const q = tf.randomNormal([1, 2, 5, 8]);
  * const k = tf.randomNormal([1, 2, 5, 8]);
  * const v = tf.randomNormal([1, 2, 5, 16]);
- * const {output, state} = lattn.linearAttention(q, k, v, {causal: true, returnState: true});
+ * const {output, state} = tfla.linearAttention(q, k, v, {causal: true, returnState: true});
  * console.log(output.shape, state.s.shape, state.z.shape); // [1, 2, 5, 16] [1, 2, 8, 16] [1, 2, 8]
  * ```
  */

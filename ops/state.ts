@@ -30,7 +30,7 @@ export interface ZeroStateArgs {
  * @throws Error when a size is not a whole number of at least 1, for an unknown map or option.
  *
  * ```js
- * const state = lattn.zeroState({batchSize: 1, numHeads: 2, keyDim: 8, valueDim: 16});
+ * const state = tfla.zeroState({batchSize: 1, numHeads: 2, keyDim: 8, valueDim: 16});
  * console.log(state.s.shape, state.z.shape); // [1, 2, 8, 16] [1, 2, 8]
  * ```
  */

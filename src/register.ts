@@ -67,7 +67,7 @@ export function ensureRegistered(): void {
  * @throws Error when `backends` is not an array of non-empty strings, or for an unknown option.
  *
  * ```js
- * lattn.register({backends: ['rn-webgl']});
+ * tfla.register({backends: ['rn-webgl']});
  * ```
  */
 export function register(options: {backends?: string[]} = {}): void {

@@ -509,8 +509,10 @@ const CASES: [string, Call, () => Any[], string][] = [
   ],
 ];
 
-describeOnBackends('a wrong call says what is wrong and leaves nothing behind:', () => {
-  test.each(CASES)('%s', (_, call, args, message) => {
+describeOnBackends('a wrong call says what is wrong and leaves nothing behind:', (backend) => {
+  // wasm cannot make a complex tensor in the first place.
+  const possible = CASES.filter(([title]) => !(backend === 'wasm' && title === 'a complex tensor'));
+  test.each(possible)('%s', (_, call, args, message) => {
     tf.tidy(() => {
       const given = args();
       const before = tf.memory().numTensors;

@@ -6,7 +6,7 @@ import type {FeatureMap} from './types';
  * not approximate softmax. Katharopoulos et al. 2020, https://arxiv.org/abs/2006.16236, equation 7.
  *
  * ```js
- * lattn.featureMaps.elu().queries(tf.tensor1d([-1, 0, 2])).print(); // [0.3678795, 1, 3]
+ * tfla.featureMaps.elu().queries(tf.tensor1d([-1, 0, 2])).print(); // [0.3678795, 1, 3]
  * ```
  */
 export const elu = (): FeatureMap => pointwiseMap('elu');

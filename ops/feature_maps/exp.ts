@@ -6,7 +6,7 @@ import type {FeatureMap} from './types';
  * gives output 0. exp(x) overflows float32 above x = 88.
  *
  * ```js
- * lattn.featureMaps.exp().queries(tf.tensor1d([-1, 0, 2])).print(); // [0.3678795, 1, 7.3890562]
+ * tfla.featureMaps.exp().queries(tf.tensor1d([-1, 0, 2])).print(); // [0.3678795, 1, 7.3890562]
  * ```
  */
 export const exp = (): FeatureMap => pointwiseMap('exp', 0);

@@ -5,7 +5,7 @@ import type {FeatureMap} from './types';
  * x itself, for queries and keys that are mapped already.
  *
  * ```js
- * lattn.featureMaps.identity().queries(tf.tensor1d([-1, 0, 2])).print(); // [-1, 0, 2]
+ * tfla.featureMaps.identity().queries(tf.tensor1d([-1, 0, 2])).print(); // [-1, 0, 2]
  * ```
  */
 export const identity = (): FeatureMap => pointwiseMap('identity');

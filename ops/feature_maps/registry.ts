@@ -20,8 +20,8 @@ export type FeatureMapFactory = (config?: any) => FeatureMap;
  * The package's maps, each a factory; every one can also be given by its name.
  *
  * ```js
- * const map = lattn.featureMaps.squaredRelu();
- * lattn.linearAttention(q, k, v, {featureMap: map}); // the same as {featureMap: 'squaredRelu'}
+ * const map = tfla.featureMaps.squaredRelu();
+ * tfla.linearAttention(q, k, v, {featureMap: map}); // the same as {featureMap: 'squaredRelu'}
  * ```
  */
 export const featureMaps = {elu, relu, squaredRelu, exp, identity};
@@ -42,14 +42,14 @@ function factoryOf(name: string): FeatureMapFactory | undefined {
  *   config has keys that would not survive.
  *
  * ```js
- * lattn.registerFeatureMap('shiftedRelu', ({shift = 1} = {}) => ({
+ * tfla.registerFeatureMap('shiftedRelu', ({shift = 1} = {}) => ({
  *   name: 'shiftedRelu',
  *   dim: (r) => r,
  *   queries: (x) => tf.relu(tf.add(x, shift)),
  *   keys: (x) => tf.relu(tf.add(x, shift)),
  *   getConfig: () => ({shift}),
  * }));
- * lattn.linearAttention(q, k, v, {featureMap: 'shiftedRelu'});
+ * tfla.linearAttention(q, k, v, {featureMap: 'shiftedRelu'});
  * ```
  */
 export function registerFeatureMap(name: string, factory: FeatureMapFactory): void {

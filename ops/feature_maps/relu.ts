@@ -6,7 +6,7 @@ import type {FeatureMap} from './types';
  * Choromanski et al. 2021, https://arxiv.org/abs/2009.14794, section 4 (Performer-ReLU without random features).
  *
  * ```js
- * lattn.featureMaps.relu().queries(tf.tensor1d([-1, 0, 2])).print(); // [0, 0, 2]
+ * tfla.featureMaps.relu().queries(tf.tensor1d([-1, 0, 2])).print(); // [0, 0, 2]
  * ```
  */
 export const relu = (): FeatureMap => pointwiseMap('relu');

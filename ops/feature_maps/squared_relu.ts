@@ -6,7 +6,7 @@ import type {FeatureMap} from './types';
  * (Primer), https://arxiv.org/abs/2109.08668, section 3.
  *
  * ```js
- * lattn.featureMaps.squaredRelu().queries(tf.tensor1d([-1, 0, 2])).print(); // [0, 0, 4]
+ * tfla.featureMaps.squaredRelu().queries(tf.tensor1d([-1, 0, 2])).print(); // [0, 0, 4]
  * ```
  */
 export const squaredRelu = (): FeatureMap => pointwiseMap('squaredRelu');
