@@ -57,7 +57,7 @@ export interface LinearAttentionArgs extends AttentionArgs {
  * ```js
  * const model = tf.sequential({layers: [
  *   tf.layers.dense({units: 32, inputShape: [null, 8]}),
- *   lattn.layers.linearAttention({numHeads: 4, keyDim: 16, causal: true}),
+ *   tfla.layers.linearAttention({numHeads: 4, keyDim: 16, causal: true}),
  * ]});
  * model.predict(tf.randomNormal([2, 100, 8])).print(); // [2,100,32]
  * ```
@@ -248,7 +248,7 @@ function jsonSafe(config: {[key: string]: unknown}): tf.serialization.ConfigDict
  * A LinearAttention layer.
  *
  * ```js
- * const layer = lattn.layers.linearAttention({numHeads: 4, keyDim: 16, causal: true});
+ * const layer = tfla.layers.linearAttention({numHeads: 4, keyDim: 16, causal: true});
  * layer.apply(tf.randomNormal([2, 10, 64])).print(); // [2,10,64]
  * ```
  */

@@ -107,7 +107,7 @@ const headsFirst = (x: tf.Tensor4D): tf.Tensor4D => tf.transpose(x, [0, 2, 1, 3]
  * A SoftmaxAttention layer.
  *
  * ```js
- * const layer = lattn.layers.softmaxAttention({numHeads: 4, keyDim: 16, causal: true});
+ * const layer = tfla.layers.softmaxAttention({numHeads: 4, keyDim: 16, causal: true});
  * layer.apply(tf.randomNormal([2, 10, 64])).print(); // [2,10,64]
  * ```
  */
