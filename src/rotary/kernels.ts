@@ -1,4 +1,4 @@
-/** The rotary kernel on the cpu and wasm backends: one pass over plain arrays (on wasm, over the backend's memory). */
+/** The rotary kernel on the cpu and wasm backends: one pass, by SIMD on wasm where it is there. */
 import {
   type KernelConfig,
   type NamedAttrMap,
@@ -7,6 +7,7 @@ import {
   util,
 } from '@tensorflow/tfjs-core';
 import {cpuTensor, cpuValues, wasmMemory, wasmOffset, wasmOutput} from '../tfjs';
+import {type TrainingExports, trainingExports} from '../wasm/training';
 import {composedRotate} from './composed';
 import {Rotate} from './spec';
 
@@ -40,6 +41,22 @@ function turn({x, cos, sin, y}: Values, {x: {shape}, cos: table}: Inputs, attrs:
   }
 }
 
+function turnBySimd(
+  simd: TrainingExports,
+  backend: object,
+  {x, cos, sin}: Inputs,
+  y: TensorInfo,
+  attrs: NamedAttrMap,
+): void {
+  const [B, first, second, r] = x.shape;
+  const headsFirst = attrs['dataFormat'] === 'BHND';
+  const batchStep = cos.shape[0] === 1 ? 0 : headsFirst ? second : first;
+  const steps: [number, number] = headsFirst ? [0, 1] : [1, 0];
+  const [atX, atY, atCos, atSin] = [x, y, cos, sin].map((info) => wasmOffset(backend, info));
+  const interleaved = attrs['pairing'] === 'interleaved';
+  simd.rotary(B, first, second, r, batchStep, ...steps, atX, atY, atCos, atSin, interleaved);
+}
+
 export const rotateKernels: {[backend: string]: KernelConfig[]} = {
   cpu: [
     {
@@ -65,6 +82,11 @@ export const rotateKernels: {[backend: string]: KernelConfig[]} = {
           return composedRotate(given, attrs ?? {});
         }
         const output = wasmOutput(backend, given.x.shape);
+        const simd = trainingExports(backend as object);
+        if (simd !== null) {
+          turnBySimd(simd, backend as object, given, output, attrs ?? {});
+          return output;
+        }
         // After the allocation, which may move the memory.
         const [x, cos, sin, y] = [given.x, given.cos, given.sin, output].map(
           (info) =>

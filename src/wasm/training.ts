@@ -44,6 +44,20 @@ export interface TrainingExports {
     epsilon: number,
     scratch: number,
   ): void;
+  rotary(
+    B: number,
+    first: number,
+    second: number,
+    r: number,
+    batchStep: number,
+    firstStep: number,
+    secondStep: number,
+    x: number,
+    y: number,
+    cos: number,
+    sin: number,
+    interleaved: boolean,
+  ): void;
 }
 
 /** Null where they cannot run: no SIMD, or memory that cannot be found. */

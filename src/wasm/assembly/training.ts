@@ -2,3 +2,4 @@
 export {adamW} from './adam_w';
 export {columnSums} from './column_sums';
 export {layerNorm, layerNormGrad} from './layer_norm';
+export {rotary} from './rotary';
