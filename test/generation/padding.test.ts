@@ -125,6 +125,10 @@ describeOnBackends('padded prefill', () => {
       ]),
     );
     expect(difference(got.slice(0, V), want, FLOAT32)).toBeNull();
+    // As predict has it: rotary positions are relative.
+    const ids = [[0, 0, 3, 4]];
+    const predicted = valuesOf(() => model.predict(tf.tensor2d(ids, undefined, 'int32')) as tf.Tensor);
+    expect(difference(predicted.slice(-V), want, FLOAT32)).toBeNull();
     expect(valuesOf(() => plain.step(0))).toEqual(want);
     expect([plain.position, padded.positions]).toEqual([2, [2, 3]]);
     plain.dispose();
