@@ -12,6 +12,7 @@ import {
   runCall,
   type SharedOptions,
 } from './linear_attention_call';
+import {directStep} from './linear_attention_direct_step';
 import type {LinearAttentionState} from './state';
 
 export interface LinearAttentionStepOptions extends SharedOptions {
@@ -39,19 +40,29 @@ const OPTIONS = ['featureMap', 'normalize', 'eps', 'scale', 'mask', 'offset', 'f
  * @throws Error for wrong ranks, shapes, dtypes and options, before any work.
  *
  * ```js
- * let state = lattn.zeroState({batchSize: 1, numHeads: 2, keyDim: 8, valueDim: 16});
+ * let state = tfla.zeroState({batchSize: 1, numHeads: 2, keyDim: 8, valueDim: 16});
  * for (let i = 0; i < 3; i++) {
  *   const q = tf.randomNormal([1, 2, 8]);
  *   const k = tf.randomNormal([1, 2, 8]);
  *   const v = tf.randomNormal([1, 2, 16]);
- *   const next = lattn.linearAttentionStep(q, k, v, state);
+ *   const next = tfla.linearAttentionStep(q, k, v, state);
  *   tf.dispose([q, k, v, next.output]);
- *   lattn.disposeState(state);
+ *   tfla.disposeState(state);
  *   state = next.state;
  * }
  * ```
  */
 export function linearAttentionStep(
+  q: Input,
+  k: Input,
+  v: Input,
+  state: InitialState,
+  options?: LinearAttentionStepOptions,
+): {output: tf.Tensor3D; state: LinearAttentionState} {
+  return directStep(q, k, v, state, options) ?? checkedStep(q, k, v, state, options);
+}
+
+function checkedStep(
   q: Input,
   k: Input,
   v: Input,

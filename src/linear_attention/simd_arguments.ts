@@ -2,7 +2,7 @@
 import {POINTWISE_MAPS} from '../pointwise';
 import type {Dims, LinearAttentionAttrs} from './spec';
 
-/** Every function but the state's takes the address of an argument block. */
+/** The passes take the address of an argument block. */
 export interface SimdExports {
   forwardCausal(args: number): void;
   forwardKeys(args: number): void;
@@ -24,6 +24,26 @@ export interface SimdExports {
   ): void;
   unpackState(state: number, rows: number, columns: number, r: number, d: number, dst: number): void;
   transposeState(state: number, rows: number, columns: number, dst: number): void;
+  /** Bytes of scratch that `step` needs. */
+  stepScratch(r: number): number;
+  step(
+    q: number,
+    k: number,
+    v: number,
+    s: number,
+    z: number,
+    output: number,
+    newS: number,
+    newZ: number,
+    count: number,
+    r: number,
+    d: number,
+    map: number,
+    normalize: number,
+    eps: number,
+    scale: number,
+    scratch: number,
+  ): void;
 }
 
 /** The fields of Args, in its order. All are 32-bit numbers. */

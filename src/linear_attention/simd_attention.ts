@@ -4,7 +4,7 @@ import type {ArrayName, Part, Storage, Use} from './simd_storage';
 import type {Dims, LinearAttentionAttrs} from './spec';
 
 type Uses = {[name in ArrayName]?: Use};
-type Pass = Exclude<keyof SimdExports, 'packState' | 'unpackState' | 'transposeState'>;
+type Pass = Extract<keyof SimdExports, `forward${string}` | `backward${string}`>;
 
 /** The arrays that each pass uses. */
 const USES: {[pass in Pass]: Uses} = {

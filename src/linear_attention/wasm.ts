@@ -76,7 +76,12 @@ function arraysOf<T extends LinearAttentionInputs>(backend: object, inputs: T) {
   ) as {[K in keyof T]: Float32Array};
 }
 
-function forward(backend: object, inputs: LinearAttentionInputs, attrs: LinearAttentionAttrs): TensorInfo[] {
+/** LinearAttention on tensors of the backend. */
+export function wasmForward(
+  backend: object,
+  inputs: LinearAttentionInputs,
+  attrs: LinearAttentionAttrs,
+): TensorInfo[] {
   const dims = dimsOf(inputs, attrs.dataFormat);
   const {B, H, r, d} = dims;
   const rows = inputs.q.shape.slice(0, 3);
@@ -134,7 +139,8 @@ export const wasmKernels: KernelConfig[] = [
   {
     kernelName: LinearAttention,
     backendName: 'wasm',
-    kernelFunc: ({inputs, attrs, backend}) => forward(backend as object, inputsOf(inputs), attrsOf(attrs)),
+    kernelFunc: ({inputs, attrs, backend}) =>
+      wasmForward(backend as object, inputsOf(inputs), attrsOf(attrs)),
   },
   {
     kernelName: LinearAttentionGrad,

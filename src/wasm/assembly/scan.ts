@@ -2,4 +2,5 @@
 export {forwardCausal} from './forward';
 export {backwardKeysCausal, backwardQueriesCausal} from './backward';
 export {backwardKeys, backwardQueries, backwardState, forwardKeys, forwardQueries} from './noncausal';
+export {step, stepScratch} from './step';
 export {packState, transposeState, unpackState} from './state';

@@ -1,0 +1,94 @@
+/**
+ * One token of causal attention as a kernel of its own, for backends where a call's fixed costs would show: q, k [B,H,r],
+ * v [B,H,d], s [B,H,r,d], z [B,H,r] to output [B,H,d] and the new s and z. No mask; every input is a float32 tensor.
+ * Backends without it run the step as a sequence of length 1.
+ */
+import * as tf from '@tensorflow/tfjs-core';
+import type {PointwiseMap} from '../pointwise';
+import {linearAttentionGradient} from './gradient';
+import {
+  asAttrs,
+  asInputs,
+  LinearAttention,
+  type LinearAttentionAttrs,
+  type LinearAttentionInputs,
+} from './spec';
+
+export const LinearAttentionStep = 'LinearAttentionStep';
+
+export interface LinearAttentionStepAttrs {
+  featureMap: PointwiseMap;
+  normalize: boolean;
+  eps: number;
+  scale: number;
+}
+
+export interface LinearAttentionStepInputs<T extends tf.TensorInfo = tf.TensorInfo> {
+  q: T;
+  k: T;
+  v: T;
+  s: T;
+  z: T;
+}
+
+/** Runs the active backend's kernel. The three tensors are the caller's. */
+export function runStep(
+  inputs: LinearAttentionStepInputs<tf.Tensor>,
+  attrs: LinearAttentionStepAttrs,
+): tf.Tensor[] {
+  return tf.engine().runKernel(LinearAttentionStep, {...inputs}, {...attrs}) as tf.Tensor[];
+}
+
+/** What a kernelFunc or gradFunc is handed, read as this kernel's. */
+export const stepInputsOf = (inputs: object): LinearAttentionStepInputs =>
+  inputs as LinearAttentionStepInputs;
+export const stepAttrsOf = (attrs: object | undefined): LinearAttentionStepAttrs =>
+  attrs as LinearAttentionStepAttrs;
+
+/** The same step as a call over a sequence of length 1: reshaping infos costs nothing. `mask` is a placeholder. */
+export function asSequence(
+  {q, k, v, s, z}: LinearAttentionStepInputs,
+  attrs: LinearAttentionStepAttrs,
+): {inputs: LinearAttentionInputs; attrs: LinearAttentionAttrs} {
+  const sequence = (x: tf.TensorInfo) => ({
+    dataId: x.dataId,
+    dtype: x.dtype,
+    shape: [x.shape[0], x.shape[1], 1, x.shape[2]],
+  });
+  return {
+    inputs: {q: sequence(q), k: sequence(k), v: sequence(v), mask: q, s, z},
+    attrs: sequenceAttrs(attrs),
+  };
+}
+
+const sequenceAttrs = (attrs: LinearAttentionStepAttrs): LinearAttentionAttrs => ({
+  ...attrs,
+  updateRule: 'linear',
+  causal: true,
+  dataFormat: 'BHND',
+  hasMask: false,
+  hasState: true,
+});
+
+/** The gradient is that of a sequence of length 1. Forward ran without `inverse`, so it runs again. */
+export const linearAttentionStepGradient: tf.GradConfig = {
+  kernelName: LinearAttentionStep,
+  inputsToSave: ['q', 'k', 'v', 's', 'z'],
+  gradFunc: (dys, saved, namedAttrs) => {
+    const [dOutput, dS, dZ] = dys as tf.Tensor[];
+    const [q, k, v, s, z] = saved;
+    const attrs = sequenceAttrs(stepAttrsOf(namedAttrs));
+    const sequence = (x: tf.Tensor) => tf.expandDims(x, 2);
+    const inputs = {q: sequence(q), k: sequence(k), v: sequence(v), mask: tf.zeros([1]), s, z};
+    const [output, , , inverse] = tf
+      .engine()
+      .runKernel(LinearAttention, asInputs(inputs), asAttrs(attrs)) as tf.Tensor[];
+    const gradients = linearAttentionGradient.gradFunc(
+      [sequence(dOutput), dS, dZ],
+      [inputs.q, inputs.k, inputs.v, inputs.mask, s, z, output, inverse],
+      asAttrs(attrs),
+    );
+    const token = (name: string) => tf.squeeze(gradients[name](), [2]);
+    return {q: () => token('q'), k: () => token('k'), v: () => token('v'), s: gradients.s, z: gradients.z};
+  },
+};

@@ -1,0 +1,60 @@
+/** LinearAttentionStep on the memory of tfjs's wasm backend. */
+import type {KernelConfig, TensorInfo} from '@tensorflow/tfjs-core';
+import {POINTWISE_MAPS} from '../pointwise';
+import {disposeInfo, keptWasmScratch, wasmMemory, wasmOffset, wasmOutput} from '../tfjs';
+import {scanWasm} from '../wasm/generated/scan';
+import {instantiate} from '../wasm/instance';
+import type {SimdExports} from './simd_arguments';
+import {
+  asSequence,
+  LinearAttentionStep,
+  type LinearAttentionStepAttrs,
+  type LinearAttentionStepInputs,
+  stepAttrsOf,
+  stepInputsOf,
+} from './step';
+import {wasmForward} from './wasm';
+
+function run(backend: object, inputs: LinearAttentionStepInputs, attrs: LinearAttentionStepAttrs) {
+  const memory = wasmMemory(backend);
+  const simd = memory && instantiate<SimdExports>(scanWasm, memory);
+  if (!simd) {
+    const sequence = asSequence(inputs, attrs);
+    const [output, newS, newZ, inverse] = wasmForward(backend, sequence.inputs, sequence.attrs);
+    disposeInfo(backend, inverse);
+    return [{...output, shape: inputs.v.shape}, newS, newZ];
+  }
+  const {q, k, v, s, z} = inputs;
+  const [B, H, r, d] = s.shape;
+  const output = wasmOutput(backend, v.shape);
+  const newS = wasmOutput(backend, s.shape);
+  const newZ = wasmOutput(backend, z.shape);
+  // Kept between calls: allocating it would take longer than using it.
+  const scratch = keptWasmScratch(backend, simd.stepScratch(r));
+  simd.step(
+    wasmOffset(backend, q),
+    wasmOffset(backend, k),
+    wasmOffset(backend, v),
+    wasmOffset(backend, s),
+    wasmOffset(backend, z),
+    wasmOffset(backend, output),
+    wasmOffset(backend, newS),
+    wasmOffset(backend, newZ),
+    B * H,
+    r,
+    d,
+    POINTWISE_MAPS.indexOf(attrs.featureMap),
+    attrs.normalize ? 1 : 0,
+    attrs.eps,
+    attrs.scale,
+    scratch,
+  );
+  return [output, newS, newZ];
+}
+
+export const wasmStepKernel: KernelConfig = {
+  kernelName: LinearAttentionStep,
+  backendName: 'wasm',
+  kernelFunc: ({inputs, attrs, backend}): TensorInfo[] =>
+    run(backend as object, stepInputsOf(inputs), stepAttrsOf(attrs)),
+};
