@@ -1,14 +1,15 @@
 /** Gelu and GeluGrad on the wasm backend's own memory (src/wasm/assembly/gelu.ts). */
 import {type KernelConfig, type Tensor, type TensorInfo, util} from '@tensorflow/tfjs-core';
-import {wasmMemory, wasmOffset, wasmOutput} from '../tfjs';
+import {wasmMemory, wasmOffset, wasmOutput, withWasmScratch} from '../tfjs';
 import {geluWasm as bytes} from '../wasm/generated/gelu';
 import {instantiate} from '../wasm/instance';
 import {composedGelu, composedGeluGrad} from './composed';
 import {formOf, Gelu, GeluGrad} from './spec';
 
 interface GeluExports {
-  gelu(x: number, y: number, size: number, tanh: boolean): void;
-  geluGrad(x: number, dy: number, dx: number, size: number, tanh: boolean): void;
+  geluScratch(): number;
+  gelu(x: number, y: number, size: number, tanh: boolean, scratch: number): void;
+  geluGrad(x: number, dy: number, dx: number, size: number, tanh: boolean, scratch: number): void;
 }
 
 function exportsFor(backend: object): GeluExports | null {
@@ -29,7 +30,10 @@ export const geluWasm: KernelConfig[] = [
       }
       const y = wasmOutput(backend, x.shape);
       const size = util.sizeFromShape(x.shape);
-      kernels.gelu(wasmOffset(backend, x), wasmOffset(backend, y), size, form === 'tanh');
+      const at = (info: TensorInfo) => wasmOffset(backend, info);
+      withWasmScratch(backend, kernels.geluScratch(), (scratch) => {
+        kernels.gelu(at(x), at(y), size, form === 'tanh', scratch);
+      });
       return y;
     },
   },
@@ -45,7 +49,10 @@ export const geluWasm: KernelConfig[] = [
       }
       const dx = wasmOutput(backend, x.shape);
       const at = (info: TensorInfo) => wasmOffset(backend, info);
-      kernels.geluGrad(at(x), at(dy), at(dx), util.sizeFromShape(x.shape), form === 'tanh');
+      const size = util.sizeFromShape(x.shape);
+      withWasmScratch(backend, kernels.geluScratch(), (scratch) => {
+        kernels.geluGrad(at(x), at(dy), at(dx), size, form === 'tanh', scratch);
+      });
       return dx;
     },
   },
