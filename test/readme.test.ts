@@ -24,8 +24,8 @@ describe('README', () => {
     const {code, stdout, stderr} = await run(['-e', blocks('js')[0]!]);
     expect({code, stderr: code === 0 ? '' : stderr}).toEqual({code: 0, stderr: ''});
     const losses = [...stdout.matchAll(/step \d+: loss ([\d.]+)/g)].map((match) => Number(match[1]));
-    expect(losses.length).toBeGreaterThan(1);
-    expect(losses.at(-1)).toBeLessThan(losses[0]!);
+    expect(losses).toHaveLength(5);
+    expect(losses.at(-1)).toBeLessThan(losses[0]! - 0.2);
     const written = stdout.slice(stdout.lastIndexOf('loss')).replace(/^.*\n/, '');
     expect(written.length).toBeGreaterThanOrEqual(100);
   });
@@ -46,7 +46,8 @@ describe('README', () => {
     const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
     const lines: unknown[][] = [];
     const page = vm.createContext({
-      console: {log: (...values: unknown[]) => lines.push(values), warn() {}, error: console.error},
+      // tfjs says here that this page has no WebGL, and takes its cpu backend.
+      console: {...console, log: (...values: unknown[]) => lines.push(values), warn() {}},
       performance,
       setTimeout,
       clearTimeout,
@@ -54,15 +55,19 @@ describe('README', () => {
       TextDecoder,
       navigator: {userAgent: ''},
     });
-    vm.runInContext('globalThis.self = globalThis.window = globalThis; globalThis.document = {};', page);
+    vm.runInContext(
+      'globalThis.self = globalThis.window = globalThis; globalThis.document = {createElement: () => ({getContext: () => null, addEventListener() {}})};',
+      page,
+    );
     for (const file of ['node_modules/@tensorflow/tfjs/dist/tf.min.js', manifest.jsdelivr]) {
       vm.runInContext(readFileSync(join(root, file), 'utf8'), page, {filename: file});
     }
     const script = /<script>([\s\S]*)<\/script>/.exec(html)![1]!;
     await vm.runInContext(script, page);
+    lines.splice(0, lines.length, ...lines.filter(([text]) => !/WebGL/.test(String(text))));
     const [heads, dim] = [4, 16];
     expect(lines.at(-1)).toEqual(['the state after 100 tokens:', heads * dim * (dim + 1), 'numbers']);
-    expect(lines).toHaveLength(3);
+    expect(lines.map(([text]) => text)).toEqual(['token 0', 'token 50', 'the state after 100 tokens:']);
   });
 
   it('names only commands and flags that exist', async () => {

@@ -1,0 +1,97 @@
+/**
+ * The main job, `npm start`: trains a character-level transformer with linear attention on Moby-Dick, on the wasm backend,
+ * saves it, writes text with it, and compares its decoding with that of a softmax model of the same size.
+ *
+ * `--seconds N` sets the time for training (the whole takes about a minute more); everything below is plain use of the public API.
+ */
+import {parseArgs} from 'node:util';
+import * as tf from '@tensorflow/tfjs-core';
+import '@tensorflow/tfjs-backend-wasm';
+import {generation, models, patches, training} from 'tfjs-linear-attention';
+import {measureDecoding, printTable} from './decode_table.mjs';
+import {mobyDick} from './moby_dick.mjs';
+
+const SIZE = {dModel: 96, numLayers: 2, numHeads: 4};
+const BATCH = {batchSize: 8, length: 128};
+const LEARNING_RATE = 4e-3;
+const VALIDATION_WINDOWS = 32;
+const FOLDER = 'runs/moby-dick';
+const PROMPT = 'The whale ';
+const CHARACTERS = 500;
+const POSITIONS = [64, 256, 1024, 4096];
+const SEED = 1;
+
+const {values} = parseArgs({options: {seconds: {type: 'string', default: '80'}}});
+const seconds = Number(values.seconds);
+if (!(seconds > 0)) throw new Error(`expected --seconds to be a number above 0; got '${values.seconds}'`);
+
+/** Updates that fit in the time, from the speed of a model that is thrown away. */
+async function stepsFor(time, vocabSize, ids) {
+  const model = models.transformer({vocabSize, ...SIZE, seed: SEED});
+  const times = [];
+  let last = performance.now();
+  await training.train(model, ids, {
+    ...BATCH,
+    steps: 4,
+    onProgress() {
+      times.push((performance.now() - last) / 1000);
+      last = performance.now();
+    },
+  });
+  model.dispose();
+  return Math.max(20, Math.floor((0.85 * time) / Math.min(...times.slice(1))));
+}
+
+async function trainOnText(model, ids, held, time) {
+  const steps = await stepsFor(time, model.outputs[0].shape[2], ids);
+  const printer = training.progressPrinter(process.stdout);
+  const limit = new AbortController();
+  const timer = setTimeout(() => limit.abort(), time * 1000);
+  const result = await training.train(
+    model,
+    {train: ids, validation: held},
+    {
+      ...BATCH,
+      steps,
+      learningRate: LEARNING_RATE,
+      every: Math.ceil(steps / 5),
+      seed: SEED,
+      signal: limit.signal,
+      onProgress: printer.update,
+    },
+  );
+  clearTimeout(timer);
+  printer.end();
+  return result;
+}
+
+tf.enableProdMode();
+await tf.setBackend('wasm');
+patches.wasmTraining();
+patches.wasmMatMul();
+
+const text = mobyDick();
+const tokenizer = models.characterTokenizer(text);
+const {vocabSize} = tokenizer;
+const ids = tokenizer.encode(text);
+const cut = ids.length - (VALIDATION_WINDOWS * BATCH.length + 1);
+const model = models.transformer({vocabSize, ...SIZE, attention: 'linear', seed: SEED});
+console.log(
+  `Moby-Dick, ${ids.length} characters, ${vocabSize} different ones. Linear attention, ${model.countParams()} parameters. wasm.\n`,
+);
+
+const result = await trainOnText(model, ids.slice(0, cut), ids.slice(cut), seconds);
+await training.saveModel(model, FOLDER);
+console.log(
+  `\n${result.step} steps in ${Math.round(result.seconds)} s, ${Math.round(result.tokensPerSecond)} tokens/s` +
+    `${result.validation ? `, validation ${result.validation.bitsPerCharacter.toFixed(3)} bits per character` : ''}. ` +
+    `Saved in ${FOLDER}.\n`,
+);
+
+process.stdout.write(PROMPT);
+const options = {tokenizer, maxNewTokens: CHARACTERS, temperature: 0.7, seed: SEED};
+for await (const piece of generation.generate(model, PROMPT, options)) process.stdout.write(piece);
+
+const softmax = models.transformer({vocabSize, ...SIZE, attention: 'softmax', seed: SEED});
+console.log('\n\nDecoding, beside a softmax model of the same size:\n');
+printTable(measureDecoding({linear: model, softmax, ids, positions: POSITIONS}));
