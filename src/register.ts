@@ -16,30 +16,14 @@ import {LinearAttention} from './linear_attention/spec';
 import {LinearAttentionStep, linearAttentionStepGradient} from './linear_attention/step';
 import {wasmKernels} from './linear_attention/wasm';
 import {wasmStepKernel} from './linear_attention/wasm_step';
-import {rotateGradient} from './rotary/gradient';
-import {rotateKernels} from './rotary/kernels';
-import {Rotate} from './rotary/spec';
 
 /** A backend that is not imported yet may be named: tfjs keeps kernels by name. */
 const KNOWN_BACKENDS = ['cpu', 'wasm', 'webgl', 'webgpu', 'tensorflow'];
 
 /** Kernels written for one backend, by its name. The composed form serves every other. */
 const OWN_KERNELS: {[backend: string]: tf.KernelConfig[]} = {
-  cpu: [
-    ...cpuKernels,
-    ...geluCpu,
-    ...layerNormKernels['cpu'],
-    ...rotateKernels['cpu'],
-    ...adamWKernels['cpu'],
-  ],
-  wasm: [
-    ...wasmKernels,
-    wasmStepKernel,
-    ...geluWasm,
-    ...layerNormKernels['wasm'],
-    ...rotateKernels['wasm'],
-    ...adamWKernels['wasm'],
-  ],
+  cpu: [...cpuKernels, ...geluCpu, ...layerNormKernels['cpu'], ...adamWKernels['cpu']],
+  wasm: [...wasmKernels, wasmStepKernel, ...geluWasm, ...layerNormKernels['wasm'], ...adamWKernels['wasm']],
 };
 
 /** Registers what `backend` lacks. tfjs warns about duplicates, so a kernel that is there stays. */
@@ -90,9 +74,6 @@ export function register(options: {backends?: string[]} = {}): void {
   }
   if (tf.getGradient(LayerNorm) == null) {
     tf.registerGradient(layerNormGradient);
-  }
-  if (tf.getGradient(Rotate) == null) {
-    tf.registerGradient(rotateGradient);
   }
 }
 

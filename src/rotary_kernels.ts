@@ -5,7 +5,17 @@
 import * as tf from '@tensorflow/tfjs-core';
 import type {DataFormat} from './linear_attention/spec';
 import {type Positions, type RotaryTables, rotaryTables} from './rotary_tables';
-import {cpuTensor, cpuValues, wasmMemory, wasmOutput, wasmView} from './tfjs';
+import {
+  cpuTensor,
+  cpuValues,
+  wasmFloats,
+  wasmMemory,
+  wasmOffset,
+  wasmOutput,
+  wasmView,
+  withWasmScratch,
+} from './tfjs';
+import {type TrainingExports, trainingExports} from './wasm/training';
 
 /** 'half' pairs x_i with x_(i + r/2), 'interleaved' x_2i with x_(2i+1). */
 export type RotaryPairing = 'half' | 'interleaved';
@@ -57,11 +67,54 @@ const KERNELS: {[backend: string]: tf.KernelFunc} = {
     }
     const x = args.inputs.x as tf.TensorInfo;
     const output = wasmOutput(args.backend, x.shape);
+    const simd = trainingExports(args.backend as object);
+    if (simd !== null) {
+      turnBySimd(simd, args.backend as object, x, output, args.attrs as tf.NamedAttrMap & Attrs);
+      return output;
+    }
     const [from, to] = [x, output].map((info) => wasmView(args.backend, info) as Float32Array);
     turn(from, to, x.shape, args.attrs as tf.NamedAttrMap & Attrs);
     return output;
   },
 };
+
+/** The tables, small beside x, are copied into scratch of the backend's memory. */
+function turnBySimd(
+  simd: TrainingExports,
+  backend: object,
+  x: tf.TensorInfo,
+  output: tf.TensorInfo,
+  attrs: Attrs,
+): void {
+  const [B, second, third, r] = x.shape;
+  const {cos, sin} = tablesFor(x.shape, attrs);
+  const lengthIsThird = attrs.dataFormat === 'BHND';
+  const steps: [number, number, number] = [
+    typeof attrs.positions === 'number' ? 0 : lengthIsThird ? third : second,
+    lengthIsThird ? 0 : 1,
+    lengthIsThird ? 1 : 0,
+  ];
+  withWasmScratch(backend, 8 * cos.length, (at) => {
+    const tables = wasmFloats(backend, at, 2 * cos.length);
+    tables.set(cos);
+    tables.set(sin, cos.length);
+    const [from, to] = [x, output].map((info) => wasmOffset(backend, info));
+    const interleaved = attrs.pairing === 'interleaved';
+    simd.rotary(
+      B,
+      second,
+      third,
+      r,
+      ...steps,
+      from,
+      to,
+      at,
+      at + 4 * cos.length,
+      attrs.back ? -1 : 1,
+      interleaved,
+    );
+  });
+}
 
 function tablesFor(shape: number[], {positions, base, dataFormat}: Attrs): RotaryTables {
   return rotaryTables(positions, shape[dataFormat === 'BHND' ? 2 : 1], shape[3], base);

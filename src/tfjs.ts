@@ -118,6 +118,11 @@ export function wasmView(backend: unknown, info: tf.TensorInfo): Float32Array | 
     : new Float32Array(buffer, wasmOffset(backend, info), size);
 }
 
+/** `size` float32 numbers of the wasm backend's memory from the address `at` on: a view, good until the next allocation. */
+export function wasmFloats(backend: unknown, at: number, size: number): Float32Array {
+  return new Float32Array((backend as {wasm: {HEAPU8: Uint8Array}}).wasm.HEAPU8.buffer, at, size);
+}
+
 /** Calls f with the address of `bytes` bytes of the wasm backend's memory (16-byte aligned), and frees them. */
 export function withWasmScratch<T>(backend: unknown, bytes: number, f: (at: number) => T): T {
   const {_malloc, _free} = (backend as Required<WasmBackend>).wasm as {

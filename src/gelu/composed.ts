@@ -1,6 +1,6 @@
 /** gelu and its derivative in stock differentiable operations: any backend, any order. */
 import * as tf from '@tensorflow/tfjs-core';
-import {logistic, normalCdf, normalDensity} from './recomputed';
+import {logistic, normalCdf, normalDensity} from './smooth';
 import type {GeluForm} from './spec';
 
 const RATE = 2 * Math.sqrt(2 / Math.PI);

@@ -56,6 +56,7 @@ export interface TrainingExports {
     y: number,
     cos: number,
     sin: number,
+    sign: number,
     interleaved: boolean,
   ): void;
 }

@@ -1,7 +1,7 @@
 /**
- * y = x cos + swapped(x) sin, `swapped` exchanging the members of each pair: x_i and x_(i + r/2), or x_2i and x_(2i+1)
- * when `interleaved`. x is [B, first, second, r]; row (b, i, j) takes row b batchStep + i firstStep + j secondStep of
- * the tables, which have r numbers each.
+ * Turns the pairs (u, v) of every row to (u cos - v sin, u sin + v cos); sin is multiplied by `sign`. Pairs are x_i and
+ * x_(i + r/2), or x_2i and x_(2i+1) when `interleaved`. x is [B, first, second, r]; row (b, i, j) takes row
+ * b batchStep + i firstStep + j secondStep of the tables, which have r/2 numbers each.
  */
 export function rotary(
   B: i32,
@@ -15,60 +15,66 @@ export function rotary(
   y: usize,
   cos: usize,
   sin: usize,
+  sign: f32,
   interleaved: bool,
 ): void {
-  const bytes = (<usize>r) << 2;
+  const half = (<usize>r) << 1;
   for (let b = 0; b < B; b++) {
     for (let i = 0; i < first; i++) {
-      let angle = <usize>(b * batchStep + i * firstStep) * bytes;
+      let angle = <usize>(b * batchStep + i * firstStep) * half;
       for (let j = 0; j < second; j++) {
         if (interleaved) {
-          neighbours(x, y, cos + angle, sin + angle, bytes);
+          neighbours(x, y, cos + angle, sin + angle, half, sign);
         } else {
-          halves(x, y, cos + angle, sin + angle, bytes);
+          halves(x, y, cos + angle, sin + angle, half, sign);
         }
-        x += bytes;
-        y += bytes;
-        angle += <usize>secondStep * bytes;
+        x += 2 * half;
+        y += 2 * half;
+        angle += <usize>secondStep * half;
       }
     }
   }
 }
 
-function halves(x: usize, y: usize, cos: usize, sin: usize, bytes: usize): void {
-  const half = bytes >> 1;
+function halves(x: usize, y: usize, cos: usize, sin: usize, half: usize, sign: f32): void {
   let i: usize = 0;
   for (; i + 16 <= half; i += 16) {
-    const one = v128.load(x + i);
-    const other = v128.load(x + half + i);
-    const turned = f32x4.mul(other, v128.load(sin + i));
-    v128.store(y + i, f32x4.add(f32x4.mul(one, v128.load(cos + i)), turned));
-    const back = f32x4.mul(one, v128.load(sin + half + i));
-    v128.store(y + half + i, f32x4.add(f32x4.mul(other, v128.load(cos + half + i)), back));
+    const u = v128.load(x + i);
+    const v = v128.load(x + half + i);
+    const c = v128.load(cos + i);
+    const s = f32x4.mul(v128.load(sin + i), f32x4.splat(sign));
+    v128.store(y + i, f32x4.sub(f32x4.mul(u, c), f32x4.mul(v, s)));
+    v128.store(y + half + i, f32x4.add(f32x4.mul(u, s), f32x4.mul(v, c)));
   }
   for (; i < half; i += 4) {
-    turnPair(x, y, cos, sin, i, half + i);
+    turn(x + i, x + half + i, y + i, y + half + i, load<f32>(cos + i), load<f32>(sin + i) * sign);
   }
 }
 
-function neighbours(x: usize, y: usize, cos: usize, sin: usize, bytes: usize): void {
+function neighbours(x: usize, y: usize, cos: usize, sin: usize, half: usize, sign: f32): void {
   let i: usize = 0;
-  for (; i + 16 <= bytes; i += 16) {
-    const pairs = v128.load(x + i);
+  // Two pairs: u0 v0 u1 v1 turn by c0 c0 c1 c1 and -s0 s0 -s1 s1.
+  const signs = f32x4(-1, 1, -1, 1);
+  for (; i + 8 <= half; i += 8) {
+    const pairs = v128.load(x + 2 * i);
     const swapped = i32x4.shuffle(pairs, pairs, 1, 0, 3, 2);
-    const turned = f32x4.mul(swapped, v128.load(sin + i));
-    v128.store(y + i, f32x4.add(f32x4.mul(pairs, v128.load(cos + i)), turned));
+    const two = v128.load64_splat(cos + i);
+    const sines = f32x4.mul(v128.load64_splat(sin + i), f32x4.splat(sign));
+    const c = i32x4.shuffle(two, two, 0, 0, 1, 1);
+    const s = f32x4.mul(signs, i32x4.shuffle(sines, sines, 0, 0, 1, 1));
+    v128.store(y + 2 * i, f32x4.add(f32x4.mul(pairs, c), f32x4.mul(swapped, s)));
   }
-  for (; i < bytes; i += 8) {
-    turnPair(x, y, cos, sin, i, i + 4);
+  for (; i < half; i += 4) {
+    const at = 2 * i;
+    turn(x + at, x + at + 4, y + at, y + at + 4, load<f32>(cos + i), load<f32>(sin + i) * sign);
   }
 }
 
 // @ts-ignore: decorator
 @inline
-function turnPair(x: usize, y: usize, cos: usize, sin: usize, i: usize, j: usize): void {
-  const one = load<f32>(x + i);
-  const other = load<f32>(x + j);
-  store<f32>(y + i, one * load<f32>(cos + i) + other * load<f32>(sin + i));
-  store<f32>(y + j, other * load<f32>(cos + j) + one * load<f32>(sin + j));
+function turn(fromU: usize, fromV: usize, toU: usize, toV: usize, c: f32, s: f32): void {
+  const u = load<f32>(fromU);
+  const v = load<f32>(fromV);
+  store<f32>(toU, u * c - v * s);
+  store<f32>(toV, u * s + v * c);
 }
