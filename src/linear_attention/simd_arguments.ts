@@ -110,6 +110,9 @@ const STATES_BYTES = 1 << 18;
 /** Tokens whose mapped rows of one head stay in the first-level cache with its state. */
 const BLOCK = 32;
 
+/** Beyond this length the causal state is summed block by block: else it would be off by more than 3e-6. */
+const LONG = 16384;
+
 const roundUp = (x: number, multiple: number): number => Math.ceil(x / multiple) * multiple;
 
 /** Cuts a call: BNHD runs several heads at once, because their rows alternate in memory; BHND one. */
@@ -119,7 +122,8 @@ export function planOf({H, Nq, Nk, r, d}: Dims, attrs: LinearAttentionAttrs, bac
   const state = rows * columns * 4;
   const fitting = Math.max(1, Math.floor(STATES_BYTES / (state * (backward ? 2 : 1))));
   const heads = attrs.dataFormat === 'BHND' ? 1 : Math.min(H, fitting);
-  const block = Math.min(BLOCK, roundUp(Math.max(Nq, Nk, 1), 2));
+  const long = attrs.causal && !backward && Nk > LONG;
+  const block = Math.min(long ? 2 * BLOCK : BLOCK, roundUp(Math.max(Nq, Nk, 1), 2));
   const row = Math.max(rows, columns) * 4;
   const parts: {[part: string]: number} = {};
   let bytes = 0;
@@ -140,6 +144,8 @@ export function planOf({H, Nq, Nk, r, d}: Dims, attrs: LinearAttentionAttrs, bac
   take('keys', block * heads * rows * 4);
   if (backward) {
     take('transposed', heads * state);
+  } else if (long) {
+    take('stateLocal', state);
   }
   take('values', block * heads * columns * 4);
   take('dDenominator', block * heads * 4);

@@ -46,7 +46,7 @@ export class Args {
    * backward.ts.
    */
   zLocal: usize;
-  /** Per head: the packed sums since the block began, for long sequences; else 0. */
+  /** A packed state of sums since the block began, for long sequences (core_long.ts); else 0. */
   stateLocal: usize;
 
   /** [block, heads, rows]: phi(q) and phi(k). */

@@ -1,6 +1,7 @@
 /** Causal attention over a range of tokens: output, 1 / denominator, and the state after it. */
 import {Args, spareRow} from './args';
 import {scanPair} from './core';
+import {scanPairLong} from './core_long';
 import {writeTable} from './feature_maps';
 import {interleaveAndSum} from './pairs';
 import {addRow, copy, loadBlock, rowOf, valueRow, zero} from './rows';
@@ -44,7 +45,11 @@ function forwardHead(a: Args, n: i32, count: i32, h: i32): void {
   let output = rowOf(a, a.output, a.d, n, h);
   let key = a.keys + row * <usize>h;
   let query = a.queries + row * <usize>h;
+  const local = a.stateLocal;
   zero(zLocal, rows);
+  if (local != 0) {
+    zero(local, packedSize(rows, columns));
+  }
   for (let t = 0; t < count; t += 2) {
     const both = t + 1 < count;
     const key2 = both ? key + step : zeros;
@@ -57,7 +62,11 @@ function forwardHead(a: Args, n: i32, count: i32, h: i32): void {
     const v2 = !both ? zeros : plain ? value + valueStep : valueRow(a, n + t + 1, h, spareRow(a, 1));
     const o1 = inPlace ? output : spareRow(a, 2);
     const o2 = inPlace && both ? output + valueStep : spareRow(a, 3);
-    scanPair(state, pairs, rows, columns, v1, v2, zeros, zeros, o1, o2, a.factors);
+    if (local != 0) {
+      scanPairLong(state, local, pairs, rows, columns, v1, v2, o1, o2, a.factors);
+    } else {
+      scanPair(state, pairs, rows, columns, v1, v2, zeros, zeros, o1, o2, a.factors);
+    }
     if (!inPlace) {
       copy(o1, output, a.d);
       if (both) {
@@ -70,6 +79,9 @@ function forwardHead(a: Args, n: i32, count: i32, h: i32): void {
     output += 2 * valueStep;
   }
   addRow(zLocal, z, rows);
+  if (local != 0) {
+    addRow(local, state, packedSize(rows, columns));
+  }
 }
 
 /** Turns two denominators into factors, and saves these. */
