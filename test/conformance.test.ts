@@ -2,22 +2,12 @@
 import * as tf from '@tensorflow/tfjs-core';
 import {attrsOf, LinearAttentionGrad} from '../src/linear_attention/spec';
 import {CASES, type ConformanceCase} from './conformance/cases';
-import {fromGolden} from './conformance/golden_case';
+import {goldenList} from './conformance/golden_case';
 import {runCase} from './conformance/run_case';
 import {describeOnBackends} from './helpers/backends';
 import {goldenCases} from './helpers/golden';
 
-const GOLDEN: ConformanceCase[] = [
-  ...['g1_noncausal', 'g2_causal', 'g3_causal_mask'].flatMap((file) =>
-    goldenCases(`${file}.json`).flatMap((golden) => fromGolden(file.slice(0, 2), golden)),
-  ),
-  ...goldenCases('g4_feature_maps.json')
-    .filter(({name}) => ['elu_plus_one', 'relu', 'squared_relu', 'exp'].includes(name))
-    .flatMap((golden) => fromGolden('g4', golden)),
-  ...goldenCases('g7_rotary.json')
-    .filter(({options}) => options.rotary === 'none')
-    .flatMap((golden) => fromGolden('g7', golden)),
-];
+const GOLDEN: ConformanceCase[] = goldenList((file) => goldenCases(`${file}.json`));
 
 describeOnBackends('linearAttention', () => {
   // Each shape twice, in both orders: a result may not depend on what ran before.

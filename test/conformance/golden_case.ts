@@ -66,3 +66,18 @@ export function fromGolden(group: string, golden: GoldenCase): ConformanceCase[]
     };
   });
 }
+
+/** The golden files' cases that linear attention itself is checked by; `read` gives the cases of a file. */
+export function goldenList(read: (file: string) => GoldenCase[]): ConformanceCase[] {
+  return [
+    ...['g1_noncausal', 'g2_causal', 'g3_causal_mask'].flatMap((file) =>
+      read(file).flatMap((golden) => fromGolden(file.slice(0, 2), golden)),
+    ),
+    ...read('g4_feature_maps')
+      .filter(({name}) => MAPS[name] !== undefined)
+      .flatMap((golden) => fromGolden('g4', golden)),
+    ...read('g7_rotary')
+      .filter(({options}) => options.rotary === 'none')
+      .flatMap((golden) => fromGolden('g7', golden)),
+  ];
+}
