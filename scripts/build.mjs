@@ -2,8 +2,8 @@
  * One build: CommonJS, ESM for bundlers and pages, the thin ESM wrapper for Node, a script-tag file, types, and the
  * command line. `--if-stale` skips it when dist is newer than every source.
  *
- * Source maps are made for the readable files and hold the sources, so that a stack trace in a user's page names our
- * lines; the minified script-tag file has none.
+ * Source maps are made for the library's readable files and hold the sources, so that a stack trace in a user's page names
+ * our lines; the minified script-tag file and the command line have none.
  *
  * The build is made in a folder of its own and renamed to dist at the end: whoever runs dist meanwhile never sees half
  * of it.
@@ -99,6 +99,7 @@ await Promise.all([
     format: 'cjs',
     platform: 'node',
     packages: 'external',
+    sourcemap: false,
     outfile: `${out}/cli.cjs`,
     banner: {js: '#!/usr/bin/env node'},
   }),

@@ -149,6 +149,8 @@ function pageContext() {
     clearTimeout,
     TextEncoder,
     TextDecoder,
+    atob,
+    btoa,
     URL,
     navigator: {userAgent: ''},
   });

@@ -53,6 +53,8 @@ describe('README', () => {
       clearTimeout,
       TextEncoder,
       TextDecoder,
+      atob,
+      btoa,
       navigator: {userAgent: ''},
     });
     vm.runInContext(
