@@ -4,8 +4,8 @@ import {wasmOffset, wasmOutput} from '../tfjs';
 import {trainingExports} from '../wasm/training';
 
 /**
- * Sum of x over its first axes, or null where the kernel does not apply: another dtype, other axes, nothing to sum,
- * no SIMD, or memory that cannot be found.
+ * Sum of x over its first axes, or null where the kernel does not apply: another dtype, other axes, no SIMD, or memory
+ * that cannot be found.
  */
 export function sumLeadingAxes(
   backend: object,
@@ -22,7 +22,7 @@ export function sumLeadingAxes(
   const rest = x.shape.slice(axes.length);
   const columns = util.sizeFromShape(rest);
   const rows = util.sizeFromShape(x.shape.slice(0, axes.length));
-  const kernels = leading && rows * columns > 0 ? trainingExports(backend) : null;
+  const kernels = leading ? trainingExports(backend) : null;
   if (kernels === null) {
     return null;
   }

@@ -7,7 +7,7 @@
  * - A fused product with a bias per column is wrong for more than one batch or a transposed operand: rows after the
  *   first get the last number of the bias everywhere.
  * - A fused bias of rank 2 or more is refused, though the other backends take it.
- * - A product of inner size 0 is whatever the memory held, not zeros.
+ * - A product of inner size 0, and a sum of no rows, are whatever the memory held, not zeros.
  * - Sum over leading axes, the gradient of every bias, transposes its input first: 10 times slower than adding rows.
  */
 import {
