@@ -1,12 +1,13 @@
 /** Linear attention over whole sequences. */
 import * as tf from '@tensorflow/tfjs-core';
 import {toFloat} from '../src/convert';
-import {check, checkBoolean, checkInteger, checkOneOf, checkOptions} from '../src/errors';
+import {check, checkBoolean, checkOneOf, checkOptions} from '../src/errors';
 import type {DataFormat} from '../src/linear_attention/spec';
 import {checkAttentionShapes, type Input} from './attention_shapes';
 import {
   type Call,
   checkMask,
+  checkPositions,
   checkShared,
   checkState,
   type InitialState,
@@ -28,6 +29,8 @@ export interface LinearAttentionOptions extends SharedOptions {
   dataFormat?: DataFormat;
   /** Position of the first token, for maps that need positions. Default 0. */
   offset?: number;
+  /** Position of every token, [B*N] batch row by batch row, instead of `offset`. Needs Nq = Nk. */
+  positions?: Int32Array;
 }
 
 export type OutputAndState = {
@@ -47,6 +50,7 @@ const OPTIONS = [
   'scale',
   'featureMapWeights',
   'offset',
+  'positions',
 ];
 
 /**
@@ -97,8 +101,8 @@ export function linearAttention(
   checkBoolean(fn, 'normalize', normalize);
   checkBoolean(fn, 'returnState', returnState);
   checkOneOf(fn, 'dataFormat', dataFormat, ['BHND', 'BNHD']);
-  checkInteger(fn, 'offset', offset, 0);
   const sizes = checkAttentionShapes(fn, q, k, v, dataFormat, causal);
+  checkPositions(fn, offset, options.positions, sizes);
   const shared = checkShared(fn, options, sizes);
   check(
     !causal || shared.map.causal !== false,
@@ -118,8 +122,10 @@ export function linearAttention(
     normalize,
     dataFormat,
     offset,
+    positions: options.positions,
     mask: options.mask,
     state: options.initialState,
+    returnState,
   };
 
   const [output, s, z] = tf.tidy(() => {

@@ -2,7 +2,7 @@
 import * as tf from '@tensorflow/tfjs-core';
 import {isNonZero} from '../src/conditions';
 import {shapeOf, toFloat} from '../src/convert';
-import {check, checkNumber, show} from '../src/errors';
+import {check, checkInteger, checkNumber, show} from '../src/errors';
 import {select} from '../src/linear_attention/chunks';
 import {asAttrs, asInputs, type DataFormat, LinearAttention} from '../src/linear_attention/spec';
 import {ensureRegistered} from '../src/register';
@@ -10,6 +10,8 @@ import {type AttentionSizes, checkShape, type Input} from './attention_shapes';
 import {applyFeatureMap, checkFeatureMapWeights} from './feature_maps/apply';
 import {type FeatureMapLike, resolveFeatureMap} from './feature_maps/registry';
 import type {FeatureMap} from './feature_maps/types';
+import {runSegments, segmentLength} from './segmented_attention';
+import type {Segment} from './segments';
 import type {LinearAttentionState} from './state';
 
 /** Options that both ops take. */
@@ -40,8 +42,11 @@ export interface Call {
   scale: number;
   dataFormat: DataFormat;
   offset: number;
+  positions?: Int32Array;
   mask?: Input;
   state?: {s: Input; z?: Input};
+  /** False: the result's s and z may be placeholders. */
+  returnState?: boolean;
   weights?: tf.NamedTensorMap;
 }
 
@@ -99,56 +104,111 @@ interface KernelResult {
 
 /** Runs a checked call on q, k, v in the call's rank-4 layout. To be called inside a tidy. */
 export function runCall(call: Call, q: tf.Tensor, k: tf.Tensor, v: tf.Tensor): KernelResult {
-  const {fn, sizes, map, dataFormat, state, weights, offset} = call;
-  const {B, H, Nk, r} = sizes;
-  const mask = call.mask === undefined ? undefined : tf.cast(isNonZero(toFloat(call.mask)), 'float32');
+  const {sizes, map, state} = call;
+  const weightNames = Object.keys(call.weights ?? {});
+  const mask = call.mask === undefined ? null : tf.cast(isNonZero(toFloat(call.mask)), 'float32');
+  const z =
+    state?.z === undefined ? () => tf.zeros([sizes.B, sizes.H, map.dim(sizes.r)]) : () => toFloat(state.z!);
+  const whole: Segment = {
+    ...{q, k, v, mask},
+    state: state === undefined ? null : [toFloat(state.s), z()],
+    weights: weightNames.map((name) => (call.weights as tf.NamedTensorMap)[name]),
+    from: 0,
+  };
+  const run = (segment: Segment) => runSegment(call, segment, weightNames);
+  const length = segmentLength(map, sizes);
+  const [output, s, zAfter] =
+    length === null
+      ? run(whole)
+      : runSegments(
+          {
+            ...{causal: call.causal, length, run},
+            axis: call.dataFormat === 'BHND' ? 2 : 1,
+            hasMask: mask !== null,
+            hasState: state !== undefined,
+          },
+          whole,
+        );
+  return {output, s, z: zAfter};
+}
+
+/** Maps the queries and keys of a part of a call's sequence, where the kernel does not, and runs the kernel. */
+function runSegment(call: Call, segment: Segment, weightNames: string[]): tf.Tensor[] {
+  const {fn, map, dataFormat} = call;
+  const {q, k, v, mask, state} = segment;
+  const [sequenceAxis, headAxis] = dataFormat === 'BHND' ? [2, 1] : [1, 2];
+  const [Nq, Nk] = [q.shape[sequenceAxis], k.shape[sequenceAxis]];
   let queries = q;
   let keys = k;
   if (map.pointwise === undefined) {
-    const context = {
-      sequenceAxis: dataFormat === 'BHND' ? 2 : 1,
-      headAxis: dataFormat === 'BHND' ? 1 : 2,
-      offset,
-      mask,
-      weights,
-    };
+    const weights: tf.NamedTensorMap = {};
+    weightNames.forEach((name, i) => {
+      weights[name] = segment.weights[i];
+    });
+    const context = (N: number) => ({
+      ...{sequenceAxis, headAxis},
+      offset: call.offset + segment.from,
+      ...(call.positions === undefined ? {} : {positions: positionsOf(call, segment.from, N)}),
+      mask: mask ?? undefined,
+      weights: weightNames.length === 0 ? undefined : weights,
+    });
     // Nothing under the mask may reach the map: it may sum over the sequence. The kernel then selects the features.
     const kept =
-      mask !== undefined && Nk > 0
-        ? isNonZero(tf.reshape(mask, dataFormat === 'BHND' ? [B, 1, Nk, 1] : [B, Nk, 1, 1]))
+      mask !== null && Nk > 0
+        ? isNonZero(tf.reshape(mask, dataFormat === 'BHND' ? [-1, 1, Nk, 1] : [-1, Nk, 1, 1]))
         : null;
-    queries = applyFeatureMap(fn, map, 'queries', q, context);
-    keys = applyFeatureMap(fn, map, 'keys', select(kept, k), context);
+    queries = applyFeatureMap(fn, map, 'queries', q, context(Nq));
+    keys = applyFeatureMap(fn, map, 'keys', select(kept, k), context(Nk));
   }
   const attrs = {
     updateRule: 'linear' as const,
-    causal: call.causal,
+    causal: call.causal && Nq === Nk,
     featureMap: map.pointwise ?? ('identity' as const),
     normalize: call.normalize,
     eps: call.normalize ? call.eps : 0,
     scale: call.normalize ? 1 : call.scale,
     dataFormat,
-    hasMask: mask !== undefined,
-    hasState: state !== undefined,
+    hasMask: mask !== null,
+    hasState: state !== null,
   };
-  const inputs = {
-    q: queries,
-    k: keys,
-    v,
-    mask: mask ?? tf.zeros([1]),
-    s: state === undefined ? tf.zeros([1]) : toFloat(state.s),
-    z:
-      state === undefined
-        ? tf.zeros([1])
-        : state.z === undefined
-          ? tf.zeros([B, H, map.dim(r)])
-          : toFloat(state.z),
-  };
+  const [s, z] = state ?? [tf.zeros([1]), tf.zeros([1])];
+  const inputs = {q: queries, k: keys, v, mask: mask ?? tf.zeros([1]), s, z};
   ensureRegistered();
-  const [output, s, z] = tf
-    .engine()
-    .runKernel(LinearAttention, asInputs(inputs), asAttrs(attrs)) as tf.Tensor[];
-  return {output, s, z};
+  return (tf.engine().runKernel(LinearAttention, asInputs(inputs), asAttrs(attrs)) as tf.Tensor[]).slice(
+    0,
+    3,
+  );
+}
+
+/** Positions of N tokens from `from` on, batch row by batch row. */
+function positionsOf({positions, sizes: {B}}: Call, from: number, N: number): Int32Array {
+  const all = positions as Int32Array;
+  const length = all.length / B;
+  const part = new Int32Array(B * N);
+  for (let b = 0; b < B; b++) {
+    part.set(all.subarray(b * length + from, b * length + from + N), b * N);
+  }
+  return part;
+}
+
+/** Checks the position of the first token, or of every token [B*N], where N is Nq and Nk. */
+export function checkPositions(
+  fn: string,
+  offset: unknown,
+  positions: unknown,
+  {B, Nq, Nk}: AttentionSizes,
+): void {
+  checkInteger(fn, 'offset', offset, 0);
+  check(
+    positions === undefined ||
+      (positions instanceof Int32Array &&
+        Nq === Nk &&
+        positions.length === B * Nq &&
+        !positions.some((p) => p < 0)),
+    fn,
+    () =>
+      `expected positions to be an Int32Array of B N (${B * Nq}) numbers of at least 0, with Nq = Nk; got ${show(positions)}.`,
+  );
 }
 
 /** Checks a mask's shape and dtype. */

@@ -1,11 +1,12 @@
 /** Linear attention, one token at a time. */
 import * as tf from '@tensorflow/tfjs-core';
 import {toFloat} from '../src/convert';
-import {check, checkBoolean, checkInteger, checkOptions} from '../src/errors';
+import {check, checkBoolean, checkOptions} from '../src/errors';
 import {checkStepShapes, type Input} from './attention_shapes';
 import {
   type Call,
   checkMask,
+  checkPositions,
   checkShared,
   checkState,
   type InitialState,
@@ -20,9 +21,20 @@ export interface LinearAttentionStepOptions extends SharedOptions {
   mask?: Input;
   /** Position of the token, for maps that need positions. Default 0. */
   offset?: number;
+  /** Position of each row's token, [B], instead of `offset`. */
+  positions?: Int32Array;
 }
 
-const OPTIONS = ['featureMap', 'normalize', 'eps', 'scale', 'mask', 'offset', 'featureMapWeights'];
+const OPTIONS = [
+  'featureMap',
+  'normalize',
+  'eps',
+  'scale',
+  'mask',
+  'offset',
+  'positions',
+  'featureMapWeights',
+];
 
 /**
  * One token of causal linear attention. Time and memory do not depend on how many tokens came before:
@@ -73,8 +85,8 @@ function checkedStep(
   checkOptions(fn, options, OPTIONS);
   const {normalize = true, offset = 0} = options;
   checkBoolean(fn, 'normalize', normalize);
-  checkInteger(fn, 'offset', offset, 0);
   const sizes = checkStepShapes(fn, q, k, v);
+  checkPositions(fn, offset, options.positions, sizes);
   const shared = checkShared(fn, options, sizes);
   check(
     shared.map.causal !== false,
@@ -93,6 +105,7 @@ function checkedStep(
       normalize,
       dataFormat: 'BHND',
       offset,
+      positions: options.positions,
       mask: options.mask === undefined ? undefined : tf.reshape(toFloat(options.mask), [sizes.B, 1]),
       state,
     };

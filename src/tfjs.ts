@@ -25,6 +25,24 @@ export function openTapes(): number {
   return state?.gradientDepth ?? 2;
 }
 
+/**
+ * Gradients of the scalar f() inside a gradient function, null where f does not depend on x. tfjs has one tape, and a
+ * gradient that is computed while another is being played back would end it: so that one is put aside meanwhile. While
+ * an outer tape records, this is recorded too.
+ */
+export function gradientsInside(f: () => tf.Tensor, xs: tf.Tensor[]): (tf.Tensor | null)[] {
+  const engine = tf.engine();
+  const state = (engine as unknown as {state: EngineState & {activeTape?: unknown}}).state;
+  const outer = state.activeTape;
+  try {
+    return engine.gradients(f, xs, undefined, true).grads.map((gradient) => gradient ?? null);
+  } finally {
+    if (!isHigherOrder()) {
+      state.activeTape = outer;
+    }
+  }
+}
+
 /** The cpu backend's values of a tensor, without a copy. */
 export function cpuValues(backend: unknown, info: tf.TensorInfo): Float32Array {
   const data = (backend as {data: {get(id: object): {values: tf.BackendValues}}}).data.get(info.dataId);
@@ -243,4 +261,79 @@ export function uncountUse(layer: tfl.layers.Layer): void {
   if (typeof fields._refCount === 'number' && fields._refCount > 1) {
     fields._refCount--;
   }
+}
+
+/** The parts of tfjs's webgpu backend that our kernels use. Programs of several outputs are recorded by them alone. */
+export interface WebGpuBackend {
+  device: {
+    limits: {maxComputeWorkgroupsPerDimension: number; maxStorageBufferBindingSize: number};
+    createShaderModule(descriptor: {code: string; label: string}): object;
+    createComputePipeline(descriptor: object): object;
+    createComputePipelineAsync(descriptor: object): Promise<object>;
+  };
+  adapterInfo?: {vendor?: string; architecture?: string};
+  /** By shader key; promises while WEBGPU_ENGINE_COMPILE_ONLY is set. */
+  pipelineCache: {[key: string]: object};
+  makeTensorInfo(shape: number[], dtype: tf.DataType, values?: tf.BackendValues): tf.TensorInfo;
+  /** A cast from bool or int32 changes the tensor's dtype only: this one is the buffer's. */
+  tensorMap: {get(id: object): {dtype: tf.DataType}};
+  uploadToGPU(id: object): void;
+  checkCompileCompletionAsync(): Promise<void>;
+  recordAndSubmit(
+    program: {pipeline: object; dispatch: [number, number, number]},
+    output: tf.TensorInfo,
+    inputs: tf.TensorInfo[],
+    uniforms: {type: 'int32' | 'float32'; data: number[]}[],
+  ): void;
+}
+
+/** tfjs's webgpu backend with its private parts, or null where this tfjs keeps them elsewhere. */
+export function webgpuBackend(backend: unknown): WebGpuBackend | null {
+  const parts = (backend ?? {}) as Partial<WebGpuBackend>;
+  const functions = [
+    parts.recordAndSubmit,
+    parts.uploadToGPU,
+    parts.makeTensorInfo,
+    parts.device?.createComputePipeline,
+  ];
+  const maps = [parts.pipelineCache, parts.tensorMap];
+  const usable =
+    functions.every((f) => typeof f === 'function') && maps.every((map) => typeof map === 'object');
+  return usable ? (parts as WebGpuBackend) : null;
+}
+
+/** The parts of tfjs's webgl backend that our kernels use. */
+export interface WebglBackend {
+  runWebGLProgram(
+    program: object,
+    inputs: tf.TensorInfo[],
+    dtype: tf.DataType,
+    uniforms: number[][],
+    staysPacked: boolean,
+  ): tf.TensorInfo;
+  makeTensorInfo(shape: number[], dtype: tf.DataType, values: tf.BackendValues): tf.TensorInfo;
+  texData: {get(id: object): {isPacked?: boolean; shape: number[]; texture?: object | null} | undefined};
+}
+
+/** tfjs's webgl backend, or null where this tfjs lacks what our kernels need, or the browser has only WebGL 1. */
+export function webglBackend(backend: unknown): WebglBackend | null {
+  const parts = (backend ?? {}) as Partial<WebglBackend>;
+  const functions = [parts.runWebGLProgram, parts.makeTensorInfo, parts.texData?.get];
+  return functions.every((f) => typeof f === 'function') && tf.env().getNumber('WEBGL_VERSION') === 2
+    ? (parts as WebglBackend)
+    : null;
+}
+
+/**
+ * The shape under which a tensor lies in a packed texture of webgl (2x2 values a texel), which a reshape that needed
+ * no copy does not change; null where it is not in one.
+ */
+export function packedShape(backend: WebglBackend, info: tf.TensorInfo): number[] | null {
+  const data = backend.texData.get(info.dataId);
+  return data?.texture != null && data.isPacked ? data.shape : null;
+}
+
+/** Most values that a texture of packed values can hold on this device. */
+export function maxPackedTexels(): number {
+  return tf.env().getNumber('WEBGL_MAX_TEXTURE_SIZE') ** 2;
 }

@@ -11,6 +11,7 @@ import {
 } from '../index';
 import type {FeatureMapContext} from '../ops';
 import {featureMapFromConfig} from '../ops/feature_maps';
+import type {PointwiseMap} from '../src/pointwise';
 import {register} from '../src/register';
 import {survivesSaving} from '../src/saved_names';
 import {describeOnBackends, expectNoLeak} from './helpers/backends';
@@ -21,7 +22,7 @@ import {take} from './helpers/numbers';
 const X = [-30, -12, -1, -0.5, 0, 0.5, 2, 40];
 
 describeOnBackends('the feature map', () => {
-  test.each<[keyof typeof featureMaps, (x: number) => number]>([
+  test.each<[PointwiseMap, (x: number) => number]>([
     ['elu', (x) => (x > 0 ? x + 1 : Math.exp(x))],
     ['relu', (x) => Math.max(x, 0)],
     ['squaredRelu', (x) => Math.max(x, 0) ** 2],

@@ -1,5 +1,5 @@
 /** What the ops need around a feature map: its weights checked, and a map that is not pointwise applied. */
-import type * as tf from '@tensorflow/tfjs-core';
+import * as tf from '@tensorflow/tfjs-core';
 import {shapeOf} from '../../src/convert';
 import {check, show, showShape} from '../../src/errors';
 import type {FeatureMap, FeatureMapContext} from './types';
@@ -60,8 +60,11 @@ export function applyFeatureMap(
   x: tf.Tensor,
   context: FeatureMapContext,
 ): tf.Tensor {
-  const features = map[side](x, context);
   const wanted = [...x.shape.slice(0, -1), map.dim(x.shape[x.rank - 1])];
+  if (x.size === 0) {
+    return tf.zeros(wanted); // backends disagree about ops on nothing
+  }
+  const features = map[side](x, context);
   check(
     features.rank === x.rank && features.shape.every((size, axis) => size === wanted[axis]),
     fn,

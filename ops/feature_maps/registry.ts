@@ -2,11 +2,18 @@
 import {check, fail, show} from '../../src/errors';
 import {POINTWISE_MAPS} from '../../src/pointwise';
 import {survivesSaving} from '../../src/saved_names';
+import {cosFormer} from './cos_former';
+import {dpfp} from './dpfp';
 import {elu} from './elu';
 import {exp} from './exp';
+import {favor} from './favor';
+import {hedgehog} from './hedgehog';
 import {identity} from './identity';
+import {rebased} from './rebased';
 import {relu} from './relu';
+import {softmax} from './softmax';
 import {squaredRelu} from './squared_relu';
+import {taylor2} from './taylor2';
 import type {FeatureMap} from './types';
 
 /** A registered name, or a map. */
@@ -24,7 +31,20 @@ export type FeatureMapFactory = (config?: any) => FeatureMap;
  * tfla.linearAttention(q, k, v, {featureMap: map}); // the same as {featureMap: 'squaredRelu'}
  * ```
  */
-export const featureMaps = {elu, relu, squaredRelu, exp, identity};
+export const featureMaps = {
+  elu,
+  relu,
+  squaredRelu,
+  exp,
+  identity,
+  softmax,
+  taylor2,
+  rebased,
+  dpfp,
+  hedgehog,
+  cosFormer,
+  favor,
+};
 
 const registered = new Map<string, FeatureMapFactory>();
 

@@ -10,9 +10,11 @@ export interface FeatureMapContext {
   headAxis?: number;
   /** Position of the first row. Default 0. */
   offset?: number;
+  /** Position of every row of x, [B*N], batch row by batch row, where rows differ; then `offset` is not used. */
+  positions?: Int32Array;
   /** [B,N]; 1 keeps. */
   mask?: tf.Tensor;
-  /** The map's trainable weights, by name. */
+  /** The map's weights, by name. */
   weights?: tf.NamedTensorMap;
   /** Default false. */
   training?: boolean;
@@ -32,7 +34,10 @@ export interface FeatureMap {
   readonly name: string;
   /** The map is this pointwise function: kernels fuse it and `queries`/`keys` are not called. */
   readonly pointwise?: PointwiseMap;
-  /** False: the map cannot be used causally. Default true. */
+  /**
+   * False: the map looks at the whole sequence and cannot be used causally. Default true: a row's features depend on
+   * that row and its position alone, so the sequence may be mapped piece by piece.
+   */
   readonly causal?: boolean;
   /** Added to the denominator unless the caller says otherwise. Default 1e-6. */
   readonly eps?: number;
@@ -41,5 +46,7 @@ export interface FeatureMap {
   weights?(inputDim: number, numHeads: number): FeatureMapWeight[];
   queries(x: tf.Tensor, ctx?: FeatureMapContext): tf.Tensor;
   keys(x: tf.Tensor, ctx?: FeatureMapContext): tf.Tensor;
+  /** New values for the weights that are random constants, by name. A layer's `redraw` writes them. */
+  redraw?(inputDim: number, numHeads: number, seed: number): {[name: string]: Float32Array};
   getConfig(): {[key: string]: unknown};
 }
