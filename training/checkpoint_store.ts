@@ -1,6 +1,6 @@
 import {check, show} from '../src/errors';
 import {checkWritable, readFileIfAny, writeFilesAtomically} from './atomic_file';
-import {nodeBuiltin} from './node_builtin';
+import {type NodeModule, nodeBuiltin} from './node_builtin';
 
 /** Where checkpoints are kept. In a page: an object over IndexedDB, a download, a server. */
 export interface CheckpointStore {
@@ -42,12 +42,22 @@ export function toStore(fn: string, option: string, x: unknown): NamedStore {
 function fileStore(fn: string, given: string): NamedStore {
   const fs = nodeBuiltin(fn, 'a checkpoint path', 'node:fs');
   const {join, resolve} = nodeBuiltin(fn, 'a checkpoint path', 'node:path');
-  const isFolder = fs.statSync(given, {throwIfNoEntry: false})?.isDirectory() === true;
-  const path = resolve(isFolder ? join(given, FILE_NAME) : given);
+  const name = isFolder(fs, given) ? join(given, FILE_NAME) : given;
+  // Absolute, because the process may change its folder during a run.
+  const path = resolve(name);
   return {
-    name: `'${isFolder ? join(given, FILE_NAME) : given}'`,
+    name: `'${name}'`,
     prepare: () => checkWritable(fn, path),
     save: (bytes) => writeFilesAtomically(fn, [{path, bytes}]),
     load: () => readFileIfAny(fn, path),
   };
+}
+
+function isFolder(fs: NodeModule<'node:fs'>, path: string): boolean {
+  try {
+    return fs.statSync(path).isDirectory();
+  } catch {
+    // Reading or writing it will say what is wrong.
+    return false;
+  }
 }

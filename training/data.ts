@@ -144,7 +144,7 @@ export class Windows {
     private readonly seed: number,
   ) {
     this.perEpoch = Math.max(1, Math.floor((tokens.length - length) / length));
-    this.slack = Math.min(length - 1, tokens.length - 1 - this.perEpoch * length);
+    this.slack = tokens.length - 1 - this.perEpoch * length;
   }
 
   /** Windows number `first` .. `first + batchSize - 1`, counted from the start of training. */
