@@ -2,6 +2,7 @@ export {Gelu, type GeluArgs, gelu} from './gelu';
 export {LayerNorm, type LayerNormArgs, layerNorm} from './layer_norm';
 export {LinearAttention, type LinearAttentionArgs, linearAttention} from './linear_attention';
 export {PositionEmbedding, type PositionEmbeddingArgs, positionEmbedding} from './position_embedding';
+export {redrawFeatures} from './redraw';
 export {SeededDropout, type SeededDropoutArgs, seededDropout} from './seeded_dropout';
 export {
   type Pooling,

@@ -1,5 +1,6 @@
 /** Linear attention as a Keras-style layer. */
 import * as tf from '@tensorflow/tfjs-core';
+import type {LayerVariable} from '@tensorflow/tfjs-layers';
 import {
   type LinearAttentionState,
   linearAttention as linearAttentionOp,
@@ -9,11 +10,12 @@ import {
 import {type FeatureMapLike, featureMapFromConfig, resolveFeatureMap} from '../ops/feature_maps';
 import {applyFeatureMap} from '../ops/feature_maps/apply';
 import type {FeatureMap} from '../ops/feature_maps/types';
+import {segmentLength} from '../ops/segmented_attention';
 import {check, checkBoolean, checkInteger, checkNumber} from '../src/errors';
 import {type AttentionArgs, argsFromConfig} from './args';
 import {AttentionLayer, type CallContext, type Heads} from './attention_base';
 import {FixedValues, type Initializer, resolve} from './identifiers';
-import {attendNumerator, type Features, selectKeys} from './numerator';
+import {attendNumerator, type Side, selectKeys, turnedMap} from './numerator';
 import {checkStateTensor, type StreamContext, type StreamState} from './streaming';
 
 const FN = 'LinearAttention';
@@ -71,7 +73,7 @@ export class LinearAttention extends AttentionLayer {
   readonly normalize: boolean;
   /** Null: the map's default. */
   readonly epsilon: number | null;
-  private mapWeights: {[name: string]: {read(): tf.Tensor}} = {};
+  private mapWeights: {[name: string]: LayerVariable} = {};
 
   constructor(args: LinearAttentionArgs) {
     super(FN, args, EXTRA, ['input', 'numerator']);
@@ -122,7 +124,7 @@ export class LinearAttention extends AttentionLayer {
     const more = {...this.common(), causal, ...(mask && {mask})};
     let output: tf.Tensor4D;
     if (rotary === 'numerator') {
-      output = attendNumerator(this.mapped(heads, mask, 0), more).output;
+      output = attendNumerator(...this.sides(heads, mask, 0), heads.v, more).output;
     } else {
       const {q, k, v} = this.rotateInput(heads, 0);
       output = linearAttentionOp(q, k, v, {...more, dataFormat: 'BNHD'}) as tf.Tensor4D;
@@ -141,24 +143,56 @@ export class LinearAttention extends AttentionLayer {
     };
   }
 
-  /** Mapped queries and keys, [B,N,H,r'], and the same turned by their positions. */
-  private mapped({q, k, v}: Heads, mask: tf.Tensor | undefined, positions: number | Int32Array): Features {
+  /** What turns in the numerator, and what does not. */
+  private sides(
+    {q, k}: Heads,
+    mask: tf.Tensor | undefined,
+    positions: number | Int32Array,
+  ): [turned: Side, plain: Side] {
+    const {featureMap: map, fn} = this;
+    const weights = this.readMapWeights();
+    const turn = (x: tf.Tensor4D, at: number | Int32Array) => this.rotated(x, at);
+    const [, Nq, , r] = q.shape;
+    if (segmentLength(map, {r, d: this.options.valueDim, Nq, Nk: k.shape[1]}) !== null) {
+      const more = {...placeOf(positions), ...(weights && {featureMapWeights: weights})};
+      const [queries, keys] = [q, k];
+      return [
+        {queries, keys, options: {featureMap: turnedMap(map, turn), ...more}},
+        {queries, keys, options: {featureMap: map, ...more}},
+      ];
+    }
     const phi = (side: 'queries' | 'keys', x: tf.Tensor4D) =>
-      applyFeatureMap(this.fn, this.featureMap, side, x, {
-        sequenceAxis: 1,
-        headAxis: 2,
-        offset: typeof positions === 'number' ? positions : 0,
-        mask,
-        weights: this.readMapWeights(),
+      applyFeatureMap(fn, map, side, x, {
+        ...{sequenceAxis: 1, headAxis: 2, mask, weights},
+        ...placeOf(positions),
       }) as tf.Tensor4D;
     const [queries, keys] = [phi('queries', q), phi('keys', mask === undefined ? k : selectKeys(mask, k))];
-    return {
-      queries,
-      keys,
-      v,
-      turnedQueries: this.rotated(queries, positions),
-      turnedKeys: this.rotated(keys, positions),
-    };
+    const options = {featureMap: 'identity'};
+    return [
+      {queries: turn(queries, positions), keys: turn(keys, positions), options},
+      {queries, keys, options},
+    ];
+  }
+
+  /**
+   * Draws the feature map's random weights anew, in place: FAVOR+ directions, between training steps. The same seed
+   * gives the same directions. States and streams from before do not fit the new ones.
+   *
+   * @throws Error when the layer has no weights yet, or the map has no random ones.
+   */
+  redraw(seed: number): void {
+    const fn = `${this.fn}.redraw`;
+    checkInteger(fn, 'seed', seed, Number.MIN_SAFE_INTEGER);
+    const {keyDim, numHeads} = this.options;
+    const {featureMap: map} = this;
+    check(map.redraw !== undefined, fn, () => `feature map '${map.name}' has nothing random to draw again.`);
+    check(this.built, fn, () => 'the layer has no weights yet; apply it to an input first.');
+    for (const [name, values] of Object.entries(map.redraw(keyDim, numHeads, seed))) {
+      const weight = this.mapWeights[name];
+      const drawn = tf.tensor(values, weight.read().shape);
+      weight.write(drawn);
+      drawn.dispose();
+    }
   }
 
   /** s [B,H,r',valueDim] and z [B,H,r'] of zeros. */
@@ -180,19 +214,18 @@ export class LinearAttention extends AttentionLayer {
     };
     const more = {...this.common(), ...(mask && {mask})};
     if (rotary === 'numerator') {
-      const mapped = this.mapped(heads, mask, positions);
-      const result = attendNumerator(mapped, {...more, causal: true, initialState});
+      const [turned, plain] = this.sides(heads, mask, positions);
+      const result = attendNumerator(turned, plain, heads.v, {...more, causal: true, initialState});
       return {output: result.output, state: {...result.state}};
     }
     const {q, k, v} = this.rotateInput(heads, positions);
-    const offset = typeof positions === 'number' ? positions : 0;
     if (tokens > 1) {
       const options = {
         ...more,
         causal: true,
         dataFormat: 'BNHD',
         initialState,
-        offset,
+        ...placeOf(positions),
         returnState: true,
       } as const;
       const result = linearAttentionOp(q, k, v, options);
@@ -201,7 +234,7 @@ export class LinearAttention extends AttentionLayer {
     const one = (x: tf.Tensor4D) => tf.reshape(x, [batch, numHeads, x.shape[3]]);
     const result = linearAttentionStep(one(q), one(k), one(v), initialState, {
       ...more,
-      offset,
+      ...placeOf(positions),
       ...(mask && {mask: tf.reshape(mask, [batch])}),
     });
     return {
@@ -228,6 +261,10 @@ export class LinearAttention extends AttentionLayer {
   }
 }
 tf.serialization.registerClass(LinearAttention);
+
+/** Where a stream stands, as the ops take it. */
+const placeOf = (positions: number | Int32Array): {offset?: number; positions?: Int32Array} =>
+  typeof positions === 'number' ? {offset: positions} : {positions};
 
 function toFeatureMap(given: LinearAttentionArgs['featureMap'] & {}): FeatureMap {
   return typeof given === 'object' && given !== null && 'config' in given && !('queries' in given)

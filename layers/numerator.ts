@@ -7,16 +7,20 @@
  * Two kernel calls. The state holds s of the turned features and z of the others.
  */
 import * as tf from '@tensorflow/tfjs-core';
-import {type LinearAttentionState, linearAttention} from '../ops';
+import {
+  type FeatureMap,
+  type FeatureMapContext,
+  type LinearAttentionOptions,
+  type LinearAttentionState,
+  linearAttention,
+} from '../ops';
 import {isNonZero} from '../src/conditions';
 
-/** Mapped features and their turned versions, [B,N,H,r'], with the values [B,N,H,d]. */
-export interface Features {
+/** One of the two calls: queries and keys [B,N,H,.] with the map that is still to be applied to them. */
+export interface Side {
   queries: tf.Tensor4D;
   keys: tf.Tensor4D;
-  turnedQueries: tf.Tensor4D;
-  turnedKeys: tf.Tensor4D;
-  v: tf.Tensor4D;
+  options: Pick<LinearAttentionOptions, 'featureMap' | 'featureMapWeights' | 'offset' | 'positions'>;
 }
 
 interface Options {
@@ -27,26 +31,29 @@ interface Options {
   initialState?: LinearAttentionState;
 }
 
-/** Output [B,N,H,d] and the state after the last key. Call it inside a tidy. */
+/** Output [B,N,H,d] of v [B,N,H,d], and the state after the last key. Call it inside a tidy. */
 export function attendNumerator(
-  {queries, keys, turnedQueries, turnedKeys, v}: Features,
+  turned: Side,
+  plain: Side,
+  v: tf.Tensor4D,
   {causal, normalize, eps, mask, initialState}: Options,
 ): {output: tf.Tensor4D; state: LinearAttentionState} {
   const options = {
-    featureMap: 'identity',
     normalize: false,
     causal,
     dataFormat: 'BNHD',
     returnState: true,
     ...(mask && {mask}),
   } as const;
-  const above = linearAttention(turnedQueries, turnedKeys, v, {
+  const above = linearAttention(turned.queries, turned.keys, v, {
+    ...turned.options,
     ...options,
     ...(initialState && {initialState: {s: initialState.s}}),
   });
   // v = 1 makes the numerator of this call the denominator: [B,N,H,1].
   const [batch, length, heads] = v.shape;
-  const below = linearAttention(queries, keys, tf.ones([batch, length, heads, 1]), {
+  const below = linearAttention(plain.queries, plain.keys, tf.ones([batch, length, heads, 1]), {
+    ...plain.options,
     ...options,
     ...(initialState && {initialState: {s: tf.expandDims(initialState.z, 3)}}),
   });
@@ -54,6 +61,20 @@ export function attendNumerator(
   return {
     output: output as tf.Tensor4D,
     state: {s: above.state.s, z: tf.squeeze(below.state.s, [3])},
+  };
+}
+
+/** The map with its features turned, for maps of many features: the op turns them a segment at a time. */
+export function turnedMap(
+  map: FeatureMap,
+  turn: (x: tf.Tensor4D, positions: number | Int32Array) => tf.Tensor4D,
+): FeatureMap {
+  const turned = (features: tf.Tensor, ctx?: FeatureMapContext) =>
+    turn(features as tf.Tensor4D, ctx?.positions ?? ctx?.offset ?? 0);
+  return {
+    ...map,
+    queries: (x, ctx) => turned(map.queries(x, ctx), ctx),
+    keys: (x, ctx) => turned(map.keys(x, ctx), ctx),
   };
 }
 

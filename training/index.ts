@@ -13,6 +13,7 @@ export {
   type TrainingEvent,
   type TrainingProgress,
 } from './progress';
+export {type RedrawOptions, type RedrawSchedule, redrawSchedule} from './redraw_schedule';
 export {type Decay, type ScheduleOptions, schedule} from './schedule';
 export {type TokenLossOptions, tokenLoss} from './token_loss';
 export {type TrainingRecord, type TrainingResult, train} from './train';
