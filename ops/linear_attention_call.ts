@@ -115,8 +115,9 @@ export function runCall(call: Call, q: tf.Tensor, k: tf.Tensor, v: tf.Tensor): K
     weights: weightNames.map((name) => (call.weights as tf.NamedTensorMap)[name]),
     from: 0,
   };
-  const run = (segment: Segment) => runSegment(call, segment, weightNames);
   const length = segmentLength(map, sizes);
+  const needsState = call.returnState !== false || length !== null;
+  const run = (segment: Segment) => runSegment(call, segment, weightNames, needsState);
   const [output, s, zAfter] =
     length === null
       ? run(whole)
@@ -133,7 +134,7 @@ export function runCall(call: Call, q: tf.Tensor, k: tf.Tensor, v: tf.Tensor): K
 }
 
 /** Maps the queries and keys of a part of a call's sequence, where the kernel does not, and runs the kernel. */
-function runSegment(call: Call, segment: Segment, weightNames: string[]): tf.Tensor[] {
+function runSegment(call: Call, segment: Segment, weightNames: string[], returnState: boolean): tf.Tensor[] {
   const {fn, map, dataFormat} = call;
   const {q, k, v, mask, state} = segment;
   const [sequenceAxis, headAxis] = dataFormat === 'BHND' ? [2, 1] : [1, 2];
@@ -170,6 +171,7 @@ function runSegment(call: Call, segment: Segment, weightNames: string[]): tf.Ten
     dataFormat,
     hasMask: mask !== null,
     hasState: state !== null,
+    returnState,
   };
   const [s, z] = state ?? [tf.zeros([1]), tf.zeros([1])];
   const inputs = {q: queries, k: keys, v, mask: mask ?? tf.zeros([1]), s, z};

@@ -16,6 +16,7 @@ import {LinearAttention} from './linear_attention/spec';
 import {LinearAttentionStep, linearAttentionStepGradient} from './linear_attention/step';
 import {wasmKernels} from './linear_attention/wasm';
 import {wasmStepKernel} from './linear_attention/wasm_step';
+import {webglKernels} from './linear_attention/webgl';
 import {webgpuKernels} from './linear_attention/webgpu';
 
 /** A backend that is not imported yet may be named: tfjs keeps kernels by name. */
@@ -25,6 +26,7 @@ const KNOWN_BACKENDS = ['cpu', 'wasm', 'webgl', 'webgpu', 'tensorflow'];
 const OWN_KERNELS: {[backend: string]: tf.KernelConfig[]} = {
   cpu: [...cpuKernels, ...geluCpu, ...layerNormKernels['cpu'], ...adamWKernels['cpu']],
   wasm: [...wasmKernels, wasmStepKernel, ...geluWasm, ...layerNormKernels['wasm'], ...adamWKernels['wasm']],
+  webgl: [...webglKernels],
   webgpu: [...webgpuKernels],
 };
 

@@ -205,7 +205,10 @@ export function composedBackward(
     const dNc = toChunks(dN, chunks, queryChunk, D); // [BHc,C,D]
 
     const local = tf.reshape(tf.matMul(p.Q, dNc, true), [B * H, chunks, R, D]);
-    const [after, first] = exclusiveSuffix(local, packState(gradients.dS, gradients.dZ, true, plan));
+    const [after, first] = exclusiveSuffix(
+      local,
+      packState(gradients.dS, gradients.dZ, attrs.returnState !== false, plan),
+    );
     const G = tf.reshape(attrs.causal ? after : first, [B * H * chunks, R, D]);
 
     let dQ = tf.matMul(dNc, p.H, false, true); // [BHc,C,R]

@@ -14,7 +14,7 @@ const SAVED = ['q', 'k', 'v', 'mask', 's', 'z'] as const;
 export const linearAttentionGradient: tf.GradConfig = {
   kernelName: LinearAttention,
   inputsToSave: [...SAVED],
-  outputsToSave: [true, false, false, true],
+  outputsToSave: [true, false, false, true, true],
   gradFunc: (dys, saved, namedAttrs) => {
     const attrs = attrsOf(namedAttrs);
     const [dOutput, dS, dZ] = dys as tf.Tensor[];

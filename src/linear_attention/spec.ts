@@ -30,6 +30,8 @@ export interface LinearAttentionAttrs {
   hasMask: boolean;
   /** False: `s` and `z` are one-element placeholders that stand for zeros. */
   hasState: boolean;
+  /** False: nobody reads s and z, and a kernel may return [1] placeholders for them. */
+  returnState?: boolean;
 }
 
 /** All six are always present (tfjs's tape cannot save an omitted input). mask is float32, 1 keeps and 0 drops. */
@@ -46,16 +48,23 @@ export interface LinearAttentionInputs {
  * What LinearAttention returns, in order: output, s, z, inverse.
  *
  * `inverse` is den == 0 ? 0 : 1 / (den + eps) per query, [B,H,Nq] (BNHD: [B,Nq,H]); a [1] placeholder when not
- * `normalize`. It is saved for backward, never differentiated and never shown to users.
+ * `normalize`. It is saved for backward, never differentiated and never shown to users. A backend whose backward needs
+ * something else puts that into `inverse` and a fifth output, as tensors of shape [1] (see webgl.ts).
  */
-export type LinearAttentionOutputs = [output: TensorInfo, s: TensorInfo, z: TensorInfo, inverse: TensorInfo];
+export type LinearAttentionOutputs = [
+  output: TensorInfo,
+  s: TensorInfo,
+  z: TensorInfo,
+  inverse: TensorInfo,
+  more?: TensorInfo,
+];
 
 /** LinearAttentionGrad: the same attributes; the forward inputs, what forward saved, and the incoming gradients. */
 export interface LinearAttentionGradInputs extends LinearAttentionInputs {
   output: TensorInfo;
   inverse: TensorInfo;
   dOutput: TensorInfo;
-  /** Gradient of the final state, [B,H,r,d] and [B,H,r]; zeros where nothing arrives. */
+  /** Gradient of the final state, [B,H,r,d] and [B,H,r]; zeros where nothing arrives. Unused when not `returnState`. */
   dS: TensorInfo;
   dZ: TensorInfo;
 }

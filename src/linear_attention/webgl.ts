@@ -1,0 +1,159 @@
+/** The kernels of tfjs's webgl backend. With WebGL 1 only, and for empty sequences, the composed form does the work. */
+import type {KernelConfig, KernelFunc, TensorInfo} from '@tensorflow/tfjs-core';
+import {isHalfFloat, type WebglBackend, webglBackend} from '../tfjs';
+import {Drawing, viewed} from '../webgl/draw';
+import {composedKernels} from './composed_kernels';
+import {
+  asAttrs,
+  asInputs,
+  attrsOf,
+  dimsOf,
+  gradInputsOf,
+  inputsOf,
+  LinearAttention,
+  type LinearAttentionAttrs,
+  LinearAttentionGrad,
+  type LinearAttentionGradInputs,
+  type LinearAttentionInputs,
+} from './spec';
+import {
+  asSequence,
+  LinearAttentionStep,
+  type LinearAttentionStepAttrs,
+  type LinearAttentionStepInputs,
+  stepAttrsOf,
+  stepInputsOf,
+} from './step';
+import {backward} from './webgl/backward';
+import {forward, type Prepared, prepare} from './webgl/forward';
+import {type Plan, planOf} from './webgl/plan';
+import {step} from './webgl/step';
+
+/** Runs f with a drawing whose intermediate textures are freed afterwards, also when it throws. */
+function drawn<T>(backend: WebglBackend, f: (drawing: Drawing) => T): T {
+  const drawing = new Drawing(backend);
+  try {
+    return f(drawing);
+  } finally {
+    drawing.end();
+  }
+}
+
+/** A [1] of zero, which stays on the cpu. */
+const placeholder = (backend: WebglBackend): TensorInfo =>
+  backend.makeTensorInfo([1], 'float32', new Float32Array(1));
+
+/**
+ * What forward leaves to backward travels in tensors of shape [1] that own the textures: tfjs makes zeros of an output's
+ * shape for a gradient that does not arrive. By data id, because tfjs hands clones on.
+ */
+const handles = new WeakMap<object, Prepared>();
+
+function handle(prepared: Prepared): [TensorInfo, TensorInfo] {
+  const {rows, states} = prepared;
+  handles.set(rows.dataId, prepared);
+  const own = ({dataId, dtype}: TensorInfo): TensorInfo => ({dataId, dtype, shape: [1]});
+  return [own(rows), own(states.info)];
+}
+
+let warned = false;
+
+function warnOfHalfFloats(): void {
+  if (!warned && isHalfFloat()) {
+    warned = true;
+    console.warn(
+      'tfjs-linear-attention: this device computes in half floats on webgl (about 3 digits). Inference works; training is refused there.',
+    );
+  }
+}
+
+function runForward(
+  backend: WebglBackend,
+  inputs: LinearAttentionInputs,
+  attrs: LinearAttentionAttrs,
+): TensorInfo[] {
+  const plan: Plan = planOf(inputs, attrs);
+  warnOfHalfFloats();
+  return drawn(backend, (drawing) => {
+    const prepared = prepare(drawing, inputs, plan);
+    const {output, state} = forward(drawing, prepared, plan);
+    const [s, z] = state ?? [placeholder(backend), placeholder(backend)];
+    if (plan.means) {
+      return [output, s, z, placeholder(backend)];
+    }
+    drawing.keep(prepared.rows);
+    drawing.keep(prepared.states.info);
+    return [output, s, z, ...handle(prepared)];
+  });
+}
+
+function runBackward(
+  backend: WebglBackend,
+  inputs: LinearAttentionGradInputs,
+  attrs: LinearAttentionAttrs,
+): TensorInfo[] {
+  if (isHalfFloat()) {
+    throw new Error(
+      'linearAttention: gradients are refused on webgl in half floats: sums over a sequence of 11-bit numbers train wrongly without a sign. Train on another backend (webgpu, wasm) or device.',
+    );
+  }
+  const plan = planOf(inputs, attrs);
+  return drawn(backend, (drawing) => {
+    const prepared = handles.get(inputs.inverse.dataId) ?? prepare(drawing, inputs, plan);
+    const {dq, dk, dv, state} = backward(drawing, inputs, prepared, plan);
+    return [dq, dk, dv, ...(state ?? [placeholder(backend), placeholder(backend)])];
+  });
+}
+
+const [composedForward, composedBackward] = composedKernels('webgl');
+
+const isEmpty = ({q, k, v}: LinearAttentionInputs): boolean => [q, k, v].some(({shape}) => shape.includes(0));
+
+const forwardFunc: KernelFunc = (args) => {
+  const inputs = inputsOf(args.inputs);
+  const backend = webglBackend(args.backend);
+  return backend === null || isEmpty(inputs)
+    ? composedForward.kernelFunc(args)
+    : runForward(backend, inputs, attrsOf(args.attrs));
+};
+
+const backwardFunc: KernelFunc = (args) => {
+  const inputs = gradInputsOf(args.inputs);
+  const backend = webglBackend(args.backend);
+  return backend === null || isEmpty(inputs)
+    ? composedBackward.kernelFunc(args)
+    : runBackward(backend, inputs, attrsOf(args.attrs));
+};
+
+/** The step as a sequence of length 1. */
+function composedStep(
+  stepInputs: LinearAttentionStepInputs,
+  stepAttrs: LinearAttentionStepAttrs,
+  backend: object,
+): TensorInfo[] {
+  const {inputs, attrs} = asSequence(stepInputs, stepAttrs);
+  const args = {inputs: asInputs(inputs), attrs: asAttrs(attrs), backend};
+  const [output, s, z] = composedForward.kernelFunc(args) as TensorInfo[];
+  const {B, H, d} = dimsOf(inputs, 'BHND');
+  return [viewed(output, [B, H, d]), s, z];
+}
+
+/** For tfjs's webgl backend under the name `backendName`. */
+export const webglKernels: KernelConfig[] = [
+  {kernelName: LinearAttention, backendName: 'webgl', kernelFunc: forwardFunc},
+  {kernelName: LinearAttentionGrad, backendName: 'webgl', kernelFunc: backwardFunc},
+  {
+    kernelName: LinearAttentionStep,
+    backendName: 'webgl',
+    kernelFunc: (args) => {
+      const inputs = stepInputsOf(args.inputs);
+      const attrs = stepAttrsOf(args.attrs);
+      const backend = webglBackend(args.backend);
+      if (backend === null) {
+        return composedStep(inputs, attrs, args.backend);
+      }
+      warnOfHalfFloats();
+      return drawn(backend, (drawing) => step(drawing, inputs, attrs));
+    },
+  },
+];
