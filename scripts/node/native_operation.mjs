@@ -1,0 +1,52 @@
+/** Builds the native TensorFlow operation (src/node/native) against tfjs-node's TensorFlow, into the cache. */
+import {createHash} from 'node:crypto';
+import {existsSync, readFileSync} from 'node:fs';
+import {join} from 'node:path';
+import {fileURLToPath} from 'node:url';
+import {cacheFolder, isMarked, putInPlace, setMark} from './cache.mjs';
+import {command, SetupError} from './command.mjs';
+import {nodeHeaders} from './node_headers.mjs';
+import {check, partsOf} from './tfjs_node.mjs';
+
+/** In the repository, and where the build puts it for the package. */
+const SOURCES = ['../../src/node/native/linear_attention.cc', '../linear_attention.cc'];
+
+export const FLAGS = ['-std=c++17', '-O3', '-fno-math-errno', '-fno-trapping-math', '-fPIC', '-pthread'];
+
+export function nativeSource() {
+  const paths = SOURCES.map((path) => fileURLToPath(new URL(path, import.meta.url)));
+  return paths.find((path) => existsSync(path));
+}
+
+/** Names the build of one source; the library knows it as NATIVE_TAG (src/node/native_tag.ts). */
+export function nativeTag() {
+  const hash = createHash('sha256').update(FLAGS.join(' ')).update(readFileSync(nativeSource()));
+  return hash.digest('hex').slice(0, 12);
+}
+
+export function buildNativeOperation(tfjsNode) {
+  const addon = join(cacheFolder(), `linear-attention-${nativeTag()}.node`);
+  const mark = `${addon}.checked`;
+  // The addon and the TensorFlow that it was tried in.
+  const parts = [addon, ...partsOf(tfjsNode)];
+  if (isMarked(mark, parts)) {
+    return;
+  }
+  try {
+    putInPlace(addon, (temporary) => {
+      const output = join(temporary, 'made.node');
+      command('g++', [
+        ...[...FLAGS, '-shared', `-I${nodeHeaders()}`, nativeSource()],
+        ...[`-L${tfjsNode.libraries}`, '-l:libtensorflow_framework.so.2', '-o', output],
+      ]);
+      check('operation', output, tfjsNode.root);
+      return output;
+    });
+    setMark(mark, parts);
+  } catch (error) {
+    throw new SetupError(
+      `tfjs-node works, but the native operation could not be built, so linear attention runs in TensorFlow's own operations there (about 2.5 times slower).\n${error.message}`,
+      {partial: true},
+    );
+  }
+}
