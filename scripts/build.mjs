@@ -103,6 +103,16 @@ await Promise.all([
     outfile: `${out}/cli.cjs`,
     banner: {js: '#!/usr/bin/env node'},
   }),
+  // What `training.train` starts as its worker threads.
+  build({
+    ...common,
+    entryPoints: ['cli/training_worker.ts'],
+    format: 'cjs',
+    platform: 'node',
+    packages: 'external',
+    sourcemap: false,
+    outfile: `${out}/worker.cjs`,
+  }),
 ]).catch(() => {
   // esbuild has said what is wrong.
   process.exit(1);

@@ -19,6 +19,7 @@ const LIBRARY_PACKAGES = ['@tensorflow/tfjs-core', '@tensorflow/tfjs-layers'];
 /** What touches tfjs's internals, and the typed helpers that hand our types to tfjs's. */
 const MAY_CAST = [
   join('src', 'tfjs.ts'),
+  join('src', 'tfjs_layers.ts'),
   join('src', 'linear_attention', 'spec.ts'),
   join('src', 'patches', 'kernel_arguments.ts'),
 ];

@@ -40,8 +40,9 @@ export function toStore(fn: string, option: string, x: unknown): NamedStore {
 }
 
 function fileStore(fn: string, given: string): NamedStore {
-  const fs = nodeBuiltin(fn, 'a checkpoint path', 'node:fs');
-  const {join, resolve} = nodeBuiltin(fn, 'a checkpoint path', 'node:path');
+  const what = 'a checkpoint path (in a page, use an object with functions save and load)';
+  const fs = nodeBuiltin(fn, what, 'node:fs');
+  const {join, resolve} = nodeBuiltin(fn, what, 'node:path');
   const name = isFolder(fs, given) ? join(given, FILE_NAME) : given;
   // Absolute, because the process may change its folder during a run.
   const path = resolve(name);

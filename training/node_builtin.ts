@@ -18,7 +18,7 @@ export function nodeBuiltin<Name extends 'node:fs' | 'node:path' | 'node:worker_
   const host = (globalThis as {process?: Partial<NodeJS.Process>}).process;
   const module = host?.getBuiltinModule?.(name);
   if (module === undefined) {
-    fail(fn, `${what} needs Node 20.16 or later; in a page, use an object with functions instead of a path.`);
+    fail(fn, `${what} needs Node 20.16 or later.`);
   }
   return module as NodeModule<Name>;
 }

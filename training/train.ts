@@ -16,6 +16,7 @@ import {type GradientSource, localGradients, type StepGradients} from './gradien
 import type {TrainingEvent} from './progress';
 import {schedule} from './schedule';
 import {type ResolvedTraining, resolveTraining, type TrainOptions} from './train_options';
+import {workerGradients} from './workers';
 
 /** One step of a run. */
 export interface TrainingRecord {
@@ -87,8 +88,12 @@ export async function train(
   const identity = identityOf(run);
   try {
     const start = source === null ? 0 : await restore(source, model, optimizer, variables, identity);
-    const windows = new Windows(run.train, run.length, mixSeed(run.seed, 4));
-    const gradients = localGradients(model, variables, windows, run);
+    const windowSeed = mixSeed(run.seed, 4);
+    const windows = new Windows(run.train, run.length, windowSeed);
+    const gradients =
+      run.workers === 1
+        ? localGradients(model, variables, windows, run)
+        : await workerGradients(model, variables, windows, {...run, windowSeed, tokens: run.train});
     try {
       const loop = new Loop(model, optimizer, variables, gradients, run, store, identity);
       return await loop.run(start);

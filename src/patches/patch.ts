@@ -10,20 +10,28 @@ export type Undo = () => void;
  */
 export function patch(apply: () => Undo): () => Undo {
   let applied: Undo | null = null;
-  return () => {
+  const patched = () => {
     if (applied === null) {
       const restore = apply();
       const undo = () => {
         if (applied === undo) {
           applied = null;
+          ACTIVE.delete(patched);
           restore();
         }
       };
       applied = undo;
+      ACTIVE.add(patched);
     }
     return applied;
   };
+  return patched;
 }
+
+const ACTIVE = new Set<() => Undo>();
+
+/** Whether a patch is in force now: worker threads apply what their parent applied. */
+export const isApplied = (apply: () => Undo): boolean => ACTIVE.has(apply);
 
 /** One undo for several; the last applied is undone first. */
 export function together(undos: Undo[]): Undo {

@@ -369,7 +369,7 @@ describeOnBackends('checkpoint files', () => {
     try {
       process.getBuiltinModule = undefined as never;
       await expect(training.train(model, DATA, {...RUN, checkpoint: 'x'})).rejects.toThrow(
-        /training.train: a checkpoint path needs Node 20.16 or later; in a page, use an object with functions/,
+        /training.train: a checkpoint path \(in a page, use an object with functions save and load\) needs Node 20.16/,
       );
     } finally {
       process.getBuiltinModule = original;
