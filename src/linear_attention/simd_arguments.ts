@@ -107,8 +107,10 @@ export interface Plan {
 
 /** Packed states of at most this many bytes stay in the second-level cache with everything else. */
 const STATES_BYTES = 1 << 18;
-/** Tokens whose mapped rows of one head stay in the first-level cache with its state. */
-const BLOCK = 32;
+/** Mapped rows of one block, of q as of k, take at most this many bytes: few heads run in longer blocks. */
+const BLOCK_BYTES = 1 << 16;
+const MIN_BLOCK = 16;
+const MAX_BLOCK = 128;
 
 /** Beyond this length the causal state is summed block by block: else it would be off by more than 3e-6. */
 const LONG = 16384;
@@ -123,8 +125,10 @@ export function planOf({H, Nq, Nk, r, d}: Dims, attrs: LinearAttentionAttrs, bac
   const fitting = Math.max(1, Math.floor(STATES_BYTES / (state * (backward ? 2 : 1))));
   const heads = attrs.dataFormat === 'BHND' ? 1 : Math.min(H, fitting);
   const long = attrs.causal && !backward && Nk > LONG;
-  const block = Math.min(long ? 2 * BLOCK : BLOCK, roundUp(Math.max(Nq, Nk, 1), 2));
   const row = Math.max(rows, columns) * 4;
+  const tokens = Math.floor(BLOCK_BYTES / (heads * row)) & ~3;
+  const longest = Math.max(MIN_BLOCK, Math.min(MAX_BLOCK, tokens));
+  const block = Math.min(longest, roundUp(Math.max(Nq, Nk, 1), 2));
   const parts: {[part: string]: number} = {};
   let bytes = 0;
   const take = (part: string, size: number) => {

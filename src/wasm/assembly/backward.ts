@@ -12,9 +12,9 @@
 import {Args, spareRow} from './args';
 import {scanPair} from './core';
 import {writeTable} from './feature_maps';
-import {finishRow, finishRowInPlace, gradientBlock} from './gradient';
-import {interleave} from './pairs';
-import {addRow, addScaled, copy, keeps, loadBlock, rowOf, storeBlock, valueRow, zero} from './rows';
+import {finishBlock, gradientBlock} from './gradient';
+import {interleave, sumAndScale, sumScaled} from './pairs';
+import {copy, keeps, loadBlock, rowOf, storeBlock, touchBlock, valueRow, zero} from './rows';
 import {packedSize} from './state';
 
 /** First pass. `transposed` and z hold the state before the range, [columns, rows], and then the one after it. */
@@ -27,6 +27,8 @@ export function backwardQueriesCausal(a: Args): void {
     loadBlock(a, a.k, a.r, a.rows, n, count, a.map, true, a.keys);
     storeBlock(a, a.keys, a.r, a.rows, n, count, a.dk);
     gradientBlock(a, n, count);
+    touchBlock(a, a.v, a.d, n, count);
+    touchBlock(a, a.dq, a.r, n, count);
     for (let h = 0; h < a.heads; h++) {
       queriesOfHead(a, n, count, h);
     }
@@ -51,12 +53,7 @@ function queriesOfHead(a: Args, n: i32, count: i32, h: i32): void {
     const key2 = both ? key + keyStep : a.zeros;
     const initial1 = spareRow(a, 4);
     const initial2 = spareRow(a, 5);
-    addRow(key, z, rows);
-    addScaled(a.zeros, load<f32>(e), z, initial1, rows);
-    if (both) {
-      addRow(key2, z, rows);
-      addScaled(a.zeros, load<f32>(e + eStep), z, initial2, rows);
-    }
+    sumAndScale(z, key, key2, load<f32>(e), both ? load<f32>(e + eStep) : <f32>0, initial1, initial2, rows);
     const v1 = valueRow(a, n + t, h, spareRow(a, 0));
     const v2 = both ? valueRow(a, n + t + 1, h, spareRow(a, 1)) : a.zeros;
     interleave(v1, v2, dNumerator, both ? dNumerator + valueStep : a.zeros, a.pairs, columns);
@@ -88,74 +85,93 @@ export function backwardKeysCausal(a: Args): void {
     loadBlock(a, a.q, a.r, a.rows, n, count, a.map, false, a.queries);
     loadBlock(a, a.dk, a.r, a.rows, n, count, 0, false, a.keys);
     gradientBlock(a, n, count);
+    touchBlock(a, a.v, a.d, n, count);
+    touchBlock(a, a.dv, a.d, n, count);
+    // One state at a time, so that it stays in the first-level cache.
     for (let h = 0; h < a.heads; h++) {
       for (let t = count - 1; t >= 0; t -= 2) {
         keysOfPair(a, n, t, h);
       }
+      for (let t = count - 1; t >= 0; t -= 2) {
+        valuesOfPair(a, n, t, h);
+      }
     }
+    finishBlock(a, a.dk, a.keys, n, count, true);
+    finishBlock(a, a.dq, a.queries, n, count, false);
     end = n;
   }
 }
 
-/** Tokens n + t and n + t - 1, the second only where t > 0. */
+/** d phi(k) of tokens n + t and, where t > 0, n + t - 1. */
 function keysOfPair(a: Args, n: i32, t: i32, h: i32): void {
   const rows = a.rows;
   const columns = a.columns;
   const both = t > 0;
-  const size = <usize>packedSize(rows, columns) * <usize>h * 4;
+  const state = a.transposed + <usize>packedSize(rows, columns) * <usize>h * 4;
   const at = <usize>(t * a.heads + h);
   const before = at - <usize>a.heads;
   const row = (<usize>rows) << 2;
   const width = (<usize>columns) << 2;
   const q1 = a.queries + at * row;
   const q2 = both ? a.queries + before * row : a.zeros;
-  const k1 = a.keys + at * row;
-  const k2 = both ? a.keys + before * row : a.zeros;
   const dNumerator1 = a.values + at * width;
   const dNumerator2 = both ? a.values + before * width : a.zeros;
 
   const w = a.z + row * <usize>h;
   const initial1 = spareRow(a, 4);
   const initial2 = spareRow(a, 5);
-  addScaled(w, load<f32>(a.dDenominator + at * 4), q1, initial1, rows);
-  addScaled(initial1, both ? load<f32>(a.dDenominator + before * 4) : <f32>0, q2, initial2, rows);
-  copy(initial2, w, rows);
+  const e1 = load<f32>(a.dDenominator + at * 4);
+  const e2 = both ? load<f32>(a.dDenominator + before * 4) : <f32>0;
+  sumScaled(w, q1, q2, e1, e2, initial1, initial2, rows);
 
   const v1 = valueRow(a, n + t, h, spareRow(a, 0));
   const v2 = both ? valueRow(a, n + t - 1, h, spareRow(a, 1)) : a.zeros;
-  const dKey1 = spareRow(a, 2);
-  const dKey2 = spareRow(a, 3);
+  const inPlace = a.r == rows;
+  const dk1 = rowOf(a, a.dk, a.r, n + t, h);
+  const dk2 = rowOf(a, a.dk, a.r, n + t - 1, h);
+  const o1 = inPlace ? dk1 : spareRow(a, 2);
+  const o2 = inPlace && both ? dk2 : spareRow(a, 3);
   interleave(dNumerator1, dNumerator2, v1, v2, a.pairs, columns);
-  scanPair(a.transposed + size, a.pairs, columns, rows, q1, q2, initial1, initial2, dKey1, dKey2, a.factors);
-
-  const inPlace = a.d == columns;
-  const dv1 = rowOf(a, a.dv, a.d, n + t, h);
-  const dv2 = rowOf(a, a.dv, a.d, n + t - 1, h);
-  const o1 = inPlace ? dv1 : spareRow(a, 6);
-  const o2 = inPlace && both ? dv2 : spareRow(a, 7);
-  interleave(q1, q2, k1, k2, a.pairs, rows);
-  scanPair(a.state + size, a.pairs, rows, columns, dNumerator1, dNumerator2, a.zeros, a.zeros, o1, o2, a.factors);
-
-  finishToken(a, n + t, h, dKey1, k1, q1, o1, dv1);
-  if (both) {
-    finishToken(a, n + t - 1, h, dKey2, k2, q2, o2, dv2);
+  scanPair(state, a.pairs, columns, rows, q1, q2, initial1, initial2, o1, o2, a.factors);
+  if (!inPlace) {
+    copy(o1, dk1, a.r);
+    if (both) {
+      copy(o2, dk2, a.r);
+    }
   }
 }
 
-function finishToken(
-  a: Args,
-  n: i32,
-  h: i32,
-  dKey: usize,
-  key: usize,
-  query: usize,
-  dValue: usize,
-  dv: usize,
-): void {
-  const keep = keeps(a, n);
-  finishRow(a, dKey, key, rowOf(a, a.dk, a.r, n, h), keep);
-  finishRowInPlace(a, query, rowOf(a, a.dq, a.r, n, h), spareRow(a, 4));
-  if (!keep) {
+/** dv of the same tokens. */
+function valuesOfPair(a: Args, n: i32, t: i32, h: i32): void {
+  const rows = a.rows;
+  const columns = a.columns;
+  const both = t > 0;
+  const state = a.state + <usize>packedSize(rows, columns) * <usize>h * 4;
+  const at = <usize>(t * a.heads + h);
+  const before = at - <usize>a.heads;
+  const row = (<usize>rows) << 2;
+  const width = (<usize>columns) << 2;
+  const inPlace = a.d == columns;
+  const dv1 = rowOf(a, a.dv, a.d, n + t, h);
+  const dv2 = rowOf(a, a.dv, a.d, n + t - 1, h);
+  const o1 = inPlace ? dv1 : spareRow(a, 2);
+  const o2 = inPlace && both ? dv2 : spareRow(a, 3);
+  const q1 = a.queries + at * row;
+  const q2 = both ? a.queries + before * row : a.zeros;
+  const k1 = a.keys + at * row;
+  const k2 = both ? a.keys + before * row : a.zeros;
+  const dNumerator1 = a.values + at * width;
+  const dNumerator2 = both ? a.values + before * width : a.zeros;
+  interleave(q1, q2, k1, k2, a.pairs, rows);
+  scanPair(state, a.pairs, rows, columns, dNumerator1, dNumerator2, a.zeros, a.zeros, o1, o2, a.factors);
+  finishValue(a, n + t, o1, dv1);
+  if (both) {
+    finishValue(a, n + t - 1, o2, dv2);
+  }
+}
+
+function finishValue(a: Args, n: i32, dValue: usize, dv: usize): void {
+  if (!keeps(a, n)) {
     zero(dv, a.d);
   } else if (dValue != dv) {
     copy(dValue, dv, a.d);

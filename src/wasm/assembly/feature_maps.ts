@@ -121,21 +121,25 @@ function exp(src: usize, dst: usize, end: usize, table: usize): void {
 export function multiplyDerivative(gradient: usize, phi: usize, dst: usize, count: i32, map: i32): void {
   const one = f32x4.splat(1);
   const zero = f32x4.splat(0);
-  for (let i = 0; i < count; i++) {
-    const y = v128.load(phi);
-    let slope = y;
-    if (map == ELU) {
-      slope = f32x4.pmin(y, one);
-    } else if (map == IDENTITY) {
-      slope = one;
-    } else if (map == RELU) {
-      slope = v128.and(one, f32x4.gt(y, zero));
-    } else if (map == SQUARED_RELU) {
-      slope = f32x4.mul(f32x4.splat(2), f32x4.sqrt(y));
+  const end = dst + ((<usize>count) << 4);
+  if (map == ELU) {
+    for (; dst < end; dst += 16, gradient += 16, phi += 16) {
+      v128.store(dst, f32x4.mul(v128.load(gradient), f32x4.pmin(v128.load(phi), one)));
     }
-    v128.store(dst, f32x4.mul(v128.load(gradient), slope));
-    gradient += 16;
-    phi += 16;
-    dst += 16;
+  } else if (map == RELU) {
+    for (; dst < end; dst += 16, gradient += 16, phi += 16) {
+      const slope = v128.and(one, f32x4.gt(v128.load(phi), zero));
+      v128.store(dst, f32x4.mul(v128.load(gradient), slope));
+    }
+  } else if (map == SQUARED_RELU) {
+    for (; dst < end; dst += 16, gradient += 16, phi += 16) {
+      const root = f32x4.sqrt(v128.load(phi));
+      v128.store(dst, f32x4.mul(v128.load(gradient), f32x4.add(root, root)));
+    }
+  } else {
+    for (; dst < end; dst += 16, gradient += 16, phi += 16) {
+      const slope = map == IDENTITY ? one : v128.load(phi);
+      v128.store(dst, f32x4.mul(v128.load(gradient), slope));
+    }
   }
 }

@@ -4,7 +4,7 @@ import {scanPair} from './core';
 import {scanPairLong} from './core_long';
 import {writeTable} from './feature_maps';
 import {interleaveAndSum} from './pairs';
-import {addRow, copy, loadBlock, rowOf, valueRow, zero} from './rows';
+import {addRow, copy, loadBlock, rowOf, touchBlock, valueRow, zero} from './rows';
 import {packedSize} from './state';
 
 /** What numerators are multiplied by, and what is saved for backward: 1 / (denominator + eps), 0 where that is 0. */
@@ -21,6 +21,8 @@ export function forwardCausal(a: Args): void {
     const count = min(a.block, a.length - n);
     loadBlock(a, a.k, a.r, a.rows, n, count, a.map, true, a.keys);
     loadBlock(a, a.q, a.r, a.rows, n, count, a.map, false, a.queries);
+    touchBlock(a, a.v, a.d, n, count);
+    touchBlock(a, a.output, a.d, n, count);
     for (let h = 0; h < a.heads; h++) {
       forwardHead(a, n, count, h);
     }

@@ -2,7 +2,7 @@
 import {Args, spareRow} from './args';
 import {multiplyDerivative} from './feature_maps';
 import {dot} from './pairs';
-import {copy, rowOf, zero} from './rows';
+import {copy, keeps, rowOf, zero} from './rows';
 
 /**
  * From dY, the gradient of the output y = num / (den + eps), for the tokens n .. n + count:
@@ -55,15 +55,27 @@ export function finishRow(a: Args, gradient: usize, phi: usize, dst: usize, keep
   }
 }
 
-/** The same where the gradient is in dst already. */
-export function finishRowInPlace(a: Args, phi: usize, dst: usize, spare: usize): void {
-  if (a.map == 0) {
+/**
+ * The same for a block of tokens whose gradients are in their place already; `phi` [count, heads, rows]. Masked tokens
+ * get 0 when `masked`.
+ */
+export function finishBlock(a: Args, dst: usize, phi: usize, n: i32, count: i32, masked: bool): void {
+  const useMask = masked && a.mask != 0;
+  if (a.r == a.rows && a.tokenStride == a.heads && !useMask) {
+    if (a.map != 0) {
+      const at = rowOf(a, dst, a.r, n, 0);
+      multiplyDerivative(at, phi, at, (count * a.heads * a.rows) >> 2, a.map);
+    }
     return;
   }
-  if (a.r == a.rows) {
-    multiplyDerivative(dst, phi, dst, a.rows >> 2, a.map);
-  } else {
-    copy(dst, spare, a.r);
-    finishRow(a, spare, phi, dst, true);
+  const gradient = spareRow(a, 0);
+  for (let t = n; t < n + count; t++) {
+    const keep = !useMask || keeps(a, t);
+    for (let h = 0; h < a.heads; h++) {
+      const at = rowOf(a, dst, a.r, t, h);
+      copy(at, gradient, a.r);
+      finishRow(a, gradient, phi, at, keep);
+      phi += (<usize>a.rows) << 2;
+    }
   }
 }

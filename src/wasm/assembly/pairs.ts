@@ -56,6 +56,52 @@ export function interleaveAndSum(
   return (<u64>reinterpret<u32>(sumLanes(den2)) << 32) | <u64>reinterpret<u32>(sumLanes(den1));
 }
 
+/** o1 = e1 (z + k1), o2 = e2 (z + k1 + k2), and z becomes z + k1 + k2; `count` numbers, a multiple of four. */
+export function sumAndScale(
+  z: usize,
+  k1: usize,
+  k2: usize,
+  e1: f32,
+  e2: f32,
+  o1: usize,
+  o2: usize,
+  count: i32,
+): void {
+  const end = z + ((<usize>count) << 2);
+  const first = f32x4.splat(e1);
+  const second = f32x4.splat(e2);
+  for (; z < end; z += 16, k1 += 16, k2 += 16, o1 += 16, o2 += 16) {
+    const after1 = f32x4.add(v128.load(z), v128.load(k1));
+    const after2 = f32x4.add(after1, v128.load(k2));
+    v128.store(o1, f32x4.mul(first, after1));
+    v128.store(o2, f32x4.mul(second, after2));
+    v128.store(z, after2);
+  }
+}
+
+/** o1 = w + e1 q1, o2 = o1 + e2 q2, and w becomes o2. */
+export function sumScaled(
+  w: usize,
+  q1: usize,
+  q2: usize,
+  e1: f32,
+  e2: f32,
+  o1: usize,
+  o2: usize,
+  count: i32,
+): void {
+  const end = w + ((<usize>count) << 2);
+  const first = f32x4.splat(e1);
+  const second = f32x4.splat(e2);
+  for (; w < end; w += 16, q1 += 16, q2 += 16, o1 += 16, o2 += 16) {
+    const after1 = f32x4.add(v128.load(w), f32x4.mul(first, v128.load(q1)));
+    const after2 = f32x4.add(after1, f32x4.mul(second, v128.load(q2)));
+    v128.store(o1, after1);
+    v128.store(o2, after2);
+    v128.store(w, after2);
+  }
+}
+
 @inline
 export function sumLanes(x: v128): f32 {
   return (
