@@ -241,13 +241,21 @@ class Loop {
   }
 
   private async measure(record: TrainingRecord, last: boolean, events: TrainingEvent[]): Promise<void> {
-    const {validation, batchSize, length} = this.options;
-    if (validation !== null) {
-      const maxWindows = last ? Number.POSITIVE_INFINITY : VALIDATION_BATCHES * batchSize;
-      this.validation = await evaluateTokens(this.model, validation, {batchSize, length, maxWindows});
-      record.validation = this.validation;
-      events.push({kind: 'validation', evaluation: this.validation});
+    const {validation, batchSize, length, signal} = this.options;
+    if (validation === null) {
+      return;
     }
+    const maxWindows = last ? Number.POSITIVE_INFINITY : VALIDATION_BATCHES * batchSize;
+    try {
+      this.validation = await evaluateTokens(this.model, validation, {batchSize, length, maxWindows, signal});
+    } catch (error) {
+      if (signal?.aborted) {
+        return;
+      }
+      throw error;
+    }
+    record.validation = this.validation;
+    events.push({kind: 'validation', evaluation: this.validation});
   }
 
   /** A failure is kept for the end: the next checkpoint may succeed, and the weights are still in memory. */

@@ -7,7 +7,10 @@ import type {TrainingProgress} from './progress';
 import {DECAYS, type Decay} from './schedule';
 
 export interface TrainOptions {
-  /** Updates in the whole run; a resumed run counts those done before. */
+  /**
+   * Updates in the whole run; a resumed run counts those done before. The learning rate's schedule ends with them: stop
+   * early by `signal`, and resume with the same number.
+   */
   steps: number;
   /** Windows in one micro-batch. Default 16. */
   batchSize?: number;

@@ -198,6 +198,32 @@ describeOnBackends('training.train', () => {
     });
   });
 
+  test('an abort during a long validation does not wait for its end', async () => {
+    await expectNoLeak(async () => {
+      const model = bigram();
+      const controller = new AbortController();
+      const original = model.apply.bind(model);
+      let evaluated = 0;
+      model.apply = (inputs, kwargs) => {
+        if (!kwargs?.['training'] && ++evaluated === 2) {
+          controller.abort();
+        }
+        return original(inputs, kwargs);
+      };
+      const {signal} = controller;
+      const result = await training.train(model, DATA, {
+        ...QUICK,
+        steps: 9,
+        every: 1,
+        validation: 0.5,
+        signal,
+      });
+      expect(result).toMatchObject({step: 1, stopped: 'aborted', validation: null});
+      expect(evaluated).toBe(2);
+      model.dispose();
+    });
+  });
+
   test('timers run while it trains: an abort from one is seen', async () => {
     const model = bigram();
     const controller = new AbortController();
