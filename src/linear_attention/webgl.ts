@@ -1,7 +1,9 @@
 /** The kernels of tfjs's webgl backend. With WebGL 1 only, and for empty sequences, the composed form does the work. */
+
 import type {KernelConfig, KernelFunc, TensorInfo} from '@tensorflow/tfjs-core';
+import * as tf from '@tensorflow/tfjs-core';
 import {isHalfFloat, type WebglBackend, webglBackend} from '../tfjs';
-import {Drawing, viewed} from '../webgl/draw';
+import {Drawing} from '../webgl/draw';
 import {composedKernels} from './composed_kernels';
 import {
   asAttrs,
@@ -132,10 +134,15 @@ function composedStep(
   backend: object,
 ): TensorInfo[] {
   const {inputs, attrs} = asSequence(stepInputs, stepAttrs);
-  const args = {inputs: asInputs(inputs), attrs: asAttrs(attrs), backend};
-  const [output, s, z] = composedForward.kernelFunc(args) as TensorInfo[];
   const {B, H, d} = dimsOf(inputs, 'BHND');
-  return [viewed(output, [B, H, d]), s, z];
+  return tf.tidy(() => {
+    const [output, s, z] = composedForward.kernelFunc({
+      inputs: asInputs(inputs),
+      attrs: asAttrs(attrs),
+      backend,
+    }) as tf.Tensor[];
+    return [tf.reshape(output, [B, H, d]), s, z];
+  });
 }
 
 /** For tfjs's webgl backend under the name `backendName`. */

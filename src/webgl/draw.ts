@@ -3,9 +3,10 @@
  * the last two dimensions.
  *
  * Nothing that changes with a sequence's length is part of the source: sizes are uniforms, and tfjs is told to keep
- * shapes in uniforms too, so that a new length compiles nothing. Between passes, tensors are handed over as [n, 2, w],
- * which lies in memory as [.., 2n, w] does: a shape that has no dimension that is 1 for some lengths only, for those are
- * part of tfjs's key of a program.
+ * shapes in uniforms too, so that a new length compiles nothing. Which dimensions are 1 still is part of tfjs's key of a
+ * program (it may broadcast them), and a leading 1 of rank 3 is even dropped from the source under an incomplete key. So
+ * results and callers' tensors are of rank 4, and between passes tensors are handed over as [n, 2, w] with n > 1, which
+ * lies in memory as [.., 2n, w] does.
  */
 import type * as tf from '@tensorflow/tfjs-core';
 import {disposeInfo, type WebglBackend} from '../tfjs';

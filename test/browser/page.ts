@@ -2,6 +2,7 @@
  * What the browser suites run inside a page: the package from its sources and tfjs's backends, with functions on
  * `window` that are called from Node.
  */
+import './gl_counts';
 import * as tf from '@tensorflow/tfjs-core';
 import '@tensorflow/tfjs-layers';
 import '@tensorflow/tfjs-backend-cpu';
@@ -19,10 +20,13 @@ import g4 from '../golden/g4_feature_maps.json';
 import g7 from '../golden/g7_rotary.json';
 import {FLOAT32, HALF} from '../helpers/compare';
 import type {GoldenCase} from '../helpers/golden';
+import './webgl_checks';
 
 export interface StartOptions {
   /** Textures of half floats on webgl, as on most phones. */
   halfFloat?: boolean;
+  /** As if the browser had WebGL 1 only. */
+  webgl1?: boolean;
 }
 
 export interface PageRunOptions {
@@ -53,6 +57,9 @@ async function start(backend: string, options: StartOptions = {}): Promise<strin
   if (half) {
     tf.env().set('WEBGL_FORCE_F16_TEXTURES', true);
     tf.env().set('WEBGL_RENDER_FLOAT32_ENABLED', false);
+  }
+  if (options.webgl1) {
+    tf.env().set('WEBGL_VERSION', 1);
   }
   if (!(await tf.setBackend(backend))) {
     throw new Error(`the backend '${backend}' could not be initialised in this browser`);

@@ -93,18 +93,18 @@ export function writerOf(B: number, H: number, N: number, w: number, format: Dat
   const signature = 'void locate(out int bh, out int t, out int c)';
   if (format === 'BNHD' && w % 2 === 0) {
     return {
-      shape: [B, N, H * w],
+      shape: [1, B, N, H * w],
       code: `${signature} {
-  ivec3 o = getOutputCoords();
-  int h = o.z / ${w};
-  bh = o.x * heads + h; t = o.y / 2; c = o.z - h * ${w};
+  ivec4 o = getOutputCoords();
+  int h = o.w / ${w};
+  bh = o.y * heads + h; t = o.z / 2; c = o.w - h * ${w};
 }`,
       unfinished: false,
     };
   }
   return {
-    shape: [B * H, N, w],
-    code: `${signature} { ivec3 o = getOutputCoords(); bh = o.x; t = o.y / 2; c = o.z; }`,
+    shape: [1, B * H, N, w],
+    code: `${signature} { ivec4 o = getOutputCoords(); bh = o.y; t = o.z / 2; c = o.w; }`,
     unfinished: format === 'BNHD',
   };
 }

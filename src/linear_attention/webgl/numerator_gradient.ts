@@ -54,7 +54,7 @@ export function drawNumeratorGradient(
       G: gradient.info,
       ...(scores ? {Y: y.info, W: asPairs(scores, columns, B * H * queries)} : {}),
     },
-    shape: [B * H, 2 * queries, D],
+    shape: [1, B * H, 2 * queries, D],
     uniforms: {heads: H, queries, lengthG: Nq, lengthY: Nq},
     code: `
 ${WALK}
@@ -62,17 +62,17 @@ ${gradient.code}
 ${scores ? y.code : ''}
 // Zeros beyond the tensor.
 vec4 block(vec4 x, int t, int c) {
-  bvec2 row = bvec2(true, 2 * t + 1 < lengthG);
+  bvec2 row = lessThan(ivec2(2 * t, 2 * t + 1), ivec2(lengthG));
   bvec2 column = lessThan(ivec2(c, c + 1), ivec2(${d}));
   return vec4(
     row.x && column.x ? x.x : 0., row.x && column.y ? x.y : 0.,
     row.y && column.x ? x.z : 0., row.y && column.y ? x.w : 0.);
 }
 void main() {
-  ivec3 o = getOutputCoords();
-  int bh = o.x;
-  int t = o.y / 2;
-  int c = o.z;
+  ivec4 o = getOutputCoords();
+  int bh = o.y;
+  int t = o.z / 2;
+  int c = o.w;
   ${scores ? divided : `setOutput(block(readG(bh, t, c), t, c) * ${float(attrs.scale)});`}
 }
 `,

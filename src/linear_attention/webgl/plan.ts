@@ -17,7 +17,7 @@ export interface Plan extends Dims {
   D: number;
   /** Width of the rows texture: phi(q), phi(k) and v one below the other. */
   W: number;
-  /** Pairs of queries, of keys, and of all rows of a head. */
+  /** Pairs of queries, of keys, and of all rows of a head; some may lie beyond the last token. */
   queries: number;
   keys: number;
   rows: number;
@@ -49,9 +49,11 @@ function chunksOf(tokens: number, L: number): Chunks {
 
 function planFor(dims: Dims, attrs: LinearAttentionAttrs, L: number): Plan {
   const {Nq, Nk, r, d} = dims;
-  const queries = Math.ceil(Nq / 2);
-  const keys = Math.ceil(Nk / 2);
-  const [R, D] = [even(r), even(d + 1)];
+  // No texture has a single pair of rows: see src/webgl/draw.ts.
+  const least = dims.B * dims.H === 1 ? 2 : 1;
+  const queries = Math.max(least, Math.ceil(Nq / 2));
+  const keys = Math.max(least, Math.ceil(Nk / 2));
+  const [R, D] = [Math.max(2 * least, even(r)), even(d + 1)];
   return {
     ...dims,
     attrs,

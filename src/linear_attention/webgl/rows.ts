@@ -32,7 +32,7 @@ export function drawRows(drawing: Drawing, inputs: LinearAttentionInputs, plan: 
       V: readers.v.info,
       ...(attrs.hasMask ? {Mask: maskView(inputs.mask)} : {}),
     },
-    shape: [B * H, 2 * rows, W],
+    shape: [1, B * H, 2 * rows, W],
     uniforms: {heads: H, queries, keys, lengthQ: Nq, lengthK: Nk, lengthV: Nk},
     code: `
 ${mapCode(attrs.featureMap)}
@@ -47,20 +47,25 @@ vec4 within(vec4 x, bvec2 row, bvec2 column) {
     row.y && column.x ? x.z : 0., row.y && column.y ? x.w : 0.);
 }
 void main() {
-  ivec3 o = getOutputCoords();
-  int bh = o.x;
-  int t = o.y / 2;
-  int c = o.z;
+  ivec4 o = getOutputCoords();
+  int bh = o.y;
+  int t = o.z / 2;
+  int c = o.w;
   bvec2 feature = lessThan(ivec2(c, c + 1), ivec2(${r}));
   if (t < queries) {
-    bvec2 row = bvec2(true, 2 * t + 1 < lengthQ);
-    setOutput(c < ${r} ? within(phi(readQ(bh, t, c)), row, feature) : vec4(0.));
+    bvec2 row = lessThan(ivec2(2 * t, 2 * t + 1), ivec2(lengthQ));
+    setOutput(row.x && c < ${r} ? within(phi(readQ(bh, t, c)), row, feature) : vec4(0.));
     return;
   }
   bool isKey = t < queries + keys;
   t -= isKey ? queries : queries + keys;
-  bvec2 row = notEqual(readMask(bh, t), vec2(0.));
-  row.y = row.y && 2 * t + 1 < lengthK;
+  bvec2 row = lessThan(ivec2(2 * t, 2 * t + 1), ivec2(lengthK));
+  if (!row.x) {
+    setOutput(vec4(0.));
+    return;
+  }
+  bvec2 kept = notEqual(readMask(bh, t), vec2(0.));
+  row = bvec2(kept.x, row.y && kept.y);
   if (isKey) {
     setOutput(c < ${r} ? within(phi(readK(bh, t, c)), row, feature) : vec4(0.));
     return;

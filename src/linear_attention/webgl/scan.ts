@@ -47,16 +47,16 @@ function drawGroups(drawing: Drawing, local: TensorInfo, over: Chunks, plan: Pla
   return drawing.draw({
     name: 'attention state groups',
     inputs: {C: local},
-    shape: [B * H * groups, R, D],
+    shape: [1, B * H * groups, R, D],
     uniforms: {tokens, chunks, group, groups},
     code: `
 ${WALK}${ADD('C', plan)}
 void main() {
-  ivec3 o = getOutputCoords();
-  int bh = o.x / groups;
-  int first = (o.x - bh * groups) * group;
+  ivec4 o = getOutputCoords();
+  int bh = o.y / groups;
+  int first = (o.y - bh * groups) * group;
   int last = min(first + group, chunks);
-  vec4 sum = addC(bh, first, last, chunks, ${L}, (o.y / 2) * ${D / 2} + o.z / 2);
+  vec4 sum = addC(bh, first, last, chunks, ${L}, (o.z / 2) * ${D / 2} + o.w / 2);
   ${plan.means ? `sum /= float(min(last * ${L}, tokens) - first * ${L});` : ''}
   setOutput(sum);
 }
@@ -67,13 +67,13 @@ void main() {
 /** Declares \`vec4 initial(int bh, int i, int j)\`: the block of [s, z] as it lies in a state. */
 const INITIAL = ({r, d}: Plan) => `
 vec4 initial(int bh, int i, int j) {
-  vec4 s = j < ${d} ? getS(0, bh, i, j) : vec4(0.);
+  vec4 s = i < ${r} && j < ${d} ? getS(0, bh, i, j) : vec4(0.);
   bool below = i + 1 < ${r};
   bvec2 value = lessThan(ivec2(j, j + 1), ivec2(${d}));
   s = vec4(
     value.x ? s.x : 0., value.y ? s.y : 0., below && value.x ? s.z : 0., below && value.y ? s.w : 0.);
   bvec2 one = equal(ivec2(j, j + 1), ivec2(${d}));
-  if (one.x || one.y) {
+  if (i < ${r} && (one.x || one.y)) {
     int b = bh / heads;
     vec4 zs = getZ(0, b, bh - b * heads, i);
     vec2 z = imod(bh - b * heads, 2) == 0 ? zs.xy : zs.zw;
@@ -118,18 +118,18 @@ export function drawScan(
   const info = drawing.draw({
     name: 'attention state scan',
     inputs,
-    shape: [B * H * slots, R, D],
+    shape: [1, B * H * slots, R, D],
     uniforms: {heads: H, tokens, chunks, group, groups, first, slots},
     code: `
 ${WALK}${ADD('C', plan)}${grouped ? ADD('G', plan) : ''}${initial ? INITIAL(plan) : ''}
 void main() {
-  ivec3 o = getOutputCoords();
-  int bh = o.x / slots;
-  int slot = first + o.x - bh * slots;
-  int offset = (o.y / 2) * ${D / 2} + o.z / 2;
+  ivec4 o = getOutputCoords();
+  int bh = o.y / slots;
+  int slot = first + o.y - bh * slots;
+  int offset = (o.z / 2) * ${D / 2} + o.w / 2;
   int from = ${reverse ? 'slot < chunks ? slot + 1 : 0' : '0'};
   int to = ${reverse ? 'chunks' : 'slot'};
-  vec4 sum = ${initial ? 'initial(bh, o.y, o.z)' : 'vec4(0.)'};
+  vec4 sum = ${initial ? 'initial(bh, o.z, o.w)' : 'vec4(0.)'};
   ${sum}
   ${means ? `sum /= float(max(1, min(slot * ${L}, tokens) + ${initial ? 1 : 0}));` : ''}
   setOutput(sum);

@@ -56,7 +56,7 @@ export function drawScores(
   return drawing.draw({
     name: 'attention scores',
     inputs: {A: pairsOf(a, plan), B: pairsOf(b, plan), ...(states ? {S: statesView(states, plan)} : {})},
-    shape: [B * H, 2 * queries, L + (states ? 2 : 0)],
+    shape: [1, B * H, 2 * queries, L + (states ? 2 : 0)],
     uniforms: {
       startA: a.start,
       strideA: a.stride,
@@ -67,10 +67,10 @@ export function drawScores(
     code: `
 ${WALK}${PRODUCTS}
 void main() {
-  ivec3 o = getOutputCoords();
-  int bh = o.x;
-  int t = o.y / 2;
-  int j = o.z / 2;
+  ivec4 o = getOutputCoords();
+  int bh = o.y;
+  int t = o.z / 2;
+  int j = o.w / 2;
   int widthA = ${widthOf('A')};
   ${states ? outer : ''}
   ${

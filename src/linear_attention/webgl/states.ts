@@ -19,7 +19,7 @@ export function drawStates(drawing: Drawing, a: Rows, b: Rows, over: Chunks, pla
   return drawing.draw({
     name: 'attention states',
     inputs: {A: pairsOf(a, plan), B: pairsOf(b, plan)},
-    shape: [B * H * chunks, R, D],
+    shape: [1, B * H * chunks, R, D],
     uniforms: {
       chunks,
       tokens,
@@ -31,14 +31,14 @@ export function drawStates(drawing: Drawing, a: Rows, b: Rows, over: Chunks, pla
     code: `
 ${WALK}${PRODUCTS}
 void main() {
-  ivec3 o = getOutputCoords();
-  int bh = o.x / chunks;
-  int first = (o.x - bh * chunks) * ${L / 2};
+  ivec4 o = getOutputCoords();
+  int bh = o.y / chunks;
+  int first = (o.y - bh * chunks) * ${L / 2};
   int last = min(first + ${L / 2}, (tokens + 1) / 2);
   int widthA = ${widthOf('A')};
   int widthB = ${widthOf('B')};
-  ivec2 a = place((bh * strideA + startA + first) * ${left} + o.y / 2, widthA);
-  ivec2 b = place((bh * strideB + startB + first) * ${right} + o.z / 2, widthB);
+  ivec2 a = place((bh * strideA + startA + first) * ${left} + o.z / 2, widthA);
+  ivec2 b = place((bh * strideB + startB + first) * ${right} + o.w / 2, widthB);
   vec4 sum = vec4(0.);
   for (int t = first; t < last; t++) {
     sum += timesTN(texelFetch(A, a, 0), texelFetch(B, b, 0));

@@ -1,0 +1,300 @@
+/** What test/browser/webgl.test.ts asks of a page that runs the webgl backend. Everything returns plain data. */
+import * as tf from '@tensorflow/tfjs-core';
+import {linearAttention, linearAttentionStep, zeroState} from '../../ops';
+import {plainForward} from '../../src/linear_attention/plain';
+import type {DataFormat, LinearAttentionAttrs} from '../../src/linear_attention/spec';
+import {random} from '../../src/random';
+import {difference, type Tolerance} from '../helpers/compare';
+import {counted, glCounts} from './gl_counts';
+
+export interface Sizes {
+  B?: number;
+  H?: number;
+  N: number;
+  r?: number;
+  d?: number;
+  causal?: boolean;
+  dataFormat?: DataFormat;
+  masked?: boolean;
+}
+
+/** Normal numbers with this mean and deviation. */
+export interface Spread {
+  mean?: number;
+  deviation?: number;
+  /** Multiplies v. */
+  values?: number;
+}
+
+interface Inputs {
+  q: tf.Tensor4D;
+  k: tf.Tensor4D;
+  v: tf.Tensor4D;
+}
+
+function numbers(n: number, seed: number, mean = 0, deviation = 1): Float32Array {
+  const generator = random(seed);
+  return Float32Array.from({length: n}, () => {
+    let sum = -3;
+    for (let i = 0; i < 6; i++) {
+      sum += generator.uniform();
+    }
+    return mean + sum * Math.SQRT2 * deviation;
+  });
+}
+
+function shapesOf({B = 1, H = 2, N, r = 8, d = 8, dataFormat = 'BHND'}: Sizes) {
+  const shape = (width: number): [number, number, number, number] =>
+    dataFormat === 'BHND' ? [B, H, N, width] : [B, N, H, width];
+  return {q: shape(r), k: shape(r), v: shape(d)};
+}
+
+function arraysOf(sizes: Sizes, spread: Spread = {}) {
+  const {mean = 0, deviation = 1, values = 1} = spread;
+  const {q, k, v} = shapesOf(sizes);
+  const size = tf.util.sizeFromShape;
+  return {
+    q: numbers(size(q), 1, mean, deviation),
+    k: numbers(size(k), 2, mean, deviation),
+    v: numbers(size(v), 3, mean * values, deviation * values),
+  };
+}
+
+function tensorsOf(sizes: Sizes, arrays = arraysOf(sizes)): Inputs {
+  const shapes = shapesOf(sizes);
+  return {
+    q: tf.tensor4d(arrays.q, shapes.q),
+    k: tf.tensor4d(arrays.k, shapes.k),
+    v: tf.tensor4d(arrays.v, shapes.v),
+  };
+}
+
+/** The gradients of q, k and v at a gradient of ones that is already on the GPU, and nothing else of tfjs's. */
+function run(x: Inputs, sizes: Sizes, dy: tf.Tensor | null): tf.Tensor[] {
+  const {causal = true, dataFormat = 'BHND', masked = false, B = 1, N} = sizes;
+  const mask = masked ? {mask: tf.tensor2d(numbers(B * N, 4), [B, N])} : {};
+  const f = (q: tf.Tensor, k: tf.Tensor, v: tf.Tensor) =>
+    linearAttention(q, k, v, {causal, dataFormat, ...mask});
+  if (dy === null) {
+    return [f(x.q, x.k, x.v)];
+  }
+  const {value, grads} = tf.valueAndGrads(f as (...args: tf.Tensor[]) => tf.Tensor)([x.q, x.k, x.v], dy);
+  return [value, ...grads];
+}
+
+/** Draws and compiles of a call on tensors that lie on the GPU, packed, after `warmUp` calls of the same. */
+function countCall(sizes: Sizes, backward: boolean, warmUp = 1): {draws: number; compiles: number} {
+  return tf.tidy(() => {
+    const x = tensorsOf(sizes);
+    const dy = backward ? tf.ones(shapesOf(sizes).v) : null;
+    // Uploading and packing are not the kernel's.
+    tf.tidy(() => [...Object.values(x), ...(dy ? [dy] : [])].map((t) => tf.relu(t)));
+    let counts = {draws: 0, compiles: 0};
+    for (let i = 0; i <= warmUp; i++) {
+      counts = counted(() => tf.tidy(() => void run(x, sizes, dy)));
+    }
+    return counts;
+  });
+}
+
+/** Programs compiled by calls at these lengths, after one at the first. */
+function compilesForLengths(sizes: Sizes, lengths: number[], backward: boolean): number[] {
+  return lengths.map((N) => {
+    const x = tensorsOf({...sizes, N});
+    const dy = backward ? tf.ones(shapesOf({...sizes, N}).v) : null;
+    tf.tidy(() => [...Object.values(x), ...(dy ? [dy] : [])].map((t) => tf.relu(t)));
+    const {compiles} = counted(() => tf.tidy(() => void run(x, {...sizes, N}, dy)));
+    tf.dispose([x.q, x.k, x.v]);
+    dy?.dispose();
+    return compiles;
+  });
+}
+
+/** Output against plain JavaScript in double precision; what is wrong, or null. Linear in N, unlike the oracle. */
+async function compareWithPlain(
+  sizes: Sizes,
+  spread: Spread,
+  tolerance: Tolerance,
+): Promise<{fault: string | null; nonFinite: number}> {
+  const {B = 1, H = 2, N, r = 8, d = 8, causal = true, dataFormat = 'BHND'} = sizes;
+  const arrays = arraysOf(sizes, spread);
+  const attrs: LinearAttentionAttrs = {
+    ...{updateRule: 'linear', causal, featureMap: 'elu', normalize: true, eps: 1e-6, scale: 1},
+    ...{dataFormat, hasMask: false, hasState: false},
+  };
+  const none = new Float32Array(1);
+  const dims = {B, H, Nq: N, Nk: N, r, d};
+  const want = plainForward({...arrays, mask: none, s: none, z: none}, dims, attrs).output;
+  const output = tf.tidy(() => run(tensorsOf(sizes, arrays), sizes, null)[0]);
+  const got = (await output.data()) as Float32Array;
+  output.dispose();
+  return {
+    fault: difference(got, want, tolerance),
+    nonFinite: got.filter((x) => !Number.isFinite(x)).length,
+  };
+}
+
+const bits = (x: Float32Array): string => {
+  // FNV-1a over the bits.
+  let hash = 2166136261;
+  for (const word of new Uint32Array(x.buffer, x.byteOffset, x.length)) {
+    hash = Math.imul(hash ^ word, 16777619);
+  }
+  return `${x.length}:${hash >>> 0}`;
+};
+
+/** How many different results `times` runs of the same call gave, forward and gradients together. */
+async function differentResults(sizes: Sizes, times: number): Promise<number> {
+  const x = tensorsOf(sizes);
+  const dy = tf.tensor(numbers(tf.util.sizeFromShape(shapesOf(sizes).v), 5), shapesOf(sizes).v);
+  const seen = new Set<string>();
+  for (let i = 0; i < times; i++) {
+    const results = tf.tidy(() => run(x, sizes, dy));
+    const words = [];
+    for (const result of results) {
+      words.push(bits((await result.data()) as Float32Array));
+    }
+    seen.add(words.join(' '));
+    tf.dispose(results);
+    // Between runs the pool of textures changes.
+    tf.dispose(tf.relu(tf.fill([3 + i, 7], Number.NaN)));
+  }
+  tf.dispose([x.q, x.k, x.v, dy]);
+  return seen.size;
+}
+
+/** Of outputs before token `at`, how many bits changed when q, k and v from `at` on were replaced by `value`. */
+async function changedBefore(sizes: Sizes, at: number, value: number): Promise<number> {
+  const arrays = arraysOf(sizes);
+  const output = async () => {
+    const y = tf.tidy(() => run(tensorsOf(sizes, arrays), sizes, null)[0]);
+    const data = (await y.data()) as Float32Array;
+    y.dispose();
+    return new Uint32Array(Float32Array.from(data).buffer);
+  };
+  const before = await output();
+  const {H = 2, N, r = 8, d = 8} = sizes;
+  for (let h = 0; h < H; h++) {
+    arrays.q.fill(value, (h * N + at) * r, (h + 1) * N * r);
+    arrays.k.fill(value, (h * N + at) * r, (h + 1) * N * r);
+    arrays.v.fill(value, (h * N + at) * d, (h + 1) * N * d);
+  }
+  const after = await output();
+  let changed = 0;
+  before.forEach((word, i) => {
+    const token = Math.floor(i / d) % N;
+    changed += token < at && word !== after[i] ? 1 : 0;
+  });
+  return changed;
+}
+
+/** The message of the error that a call throws, or null; and what the page's console was warned of. */
+function messages(sizes: Sizes, backward: boolean, times = 1): {error: string | null; warnings: string[]} {
+  const warnings: string[] = [];
+  const warn = console.warn;
+  console.warn = (...args: unknown[]) => void warnings.push(args.join(' '));
+  try {
+    for (let i = 0; i < times; i++) {
+      tf.tidy(() => void run(tensorsOf(sizes), sizes, backward ? tf.ones(shapesOf(sizes).v) : null));
+    }
+    return {error: null, warnings};
+  } catch (error) {
+    return {error: (error as Error).message, warnings};
+  } finally {
+    console.warn = warn;
+  }
+}
+
+/** The same with textures of at most `side` x `side` texels, and how many tensors the call left behind. */
+function messageWithTextures(side: number, sizes: Sizes): {error: string | null; left: number} {
+  const was = tf.env().getNumber('WEBGL_MAX_TEXTURE_SIZE');
+  const before = tf.memory().numTensors;
+  tf.env().set('WEBGL_MAX_TEXTURE_SIZE', side);
+  try {
+    return {error: messages(sizes, false).error, left: tf.memory().numTensors - before};
+  } finally {
+    tf.env().set('WEBGL_MAX_TEXTURE_SIZE', was);
+  }
+}
+
+/** Steps through a sequence: draws and compiles of each step after the first, and the distance to one call. */
+async function decode(sizes: Sizes, tolerance: Tolerance) {
+  const {B = 1, H = 2, N, r = 8, d = 8} = sizes;
+  const x = tensorsOf(sizes);
+  let state = zeroState({batchSize: B, numHeads: H, keyDim: r, valueDim: d});
+  const outputs: tf.Tensor[] = [];
+  const draws = new Set<number>();
+  let compiles = 0;
+  for (let n = 0; n < N; n++) {
+    const token = ([name, width]: ['q' | 'k' | 'v', number]) =>
+      tf.tidy(() =>
+        tf.relu(tf.neg(tf.neg(tf.reshape(tf.slice(x[name], [0, 0, n, 0], [B, H, 1, width]), [B, H, width])))),
+      );
+    const tokens = (
+      [
+        ['q', r],
+        ['k', r],
+        ['v', d],
+      ] as ['q' | 'k' | 'v', number][]
+    ).map(token);
+    let next: ReturnType<typeof linearAttentionStep> | undefined;
+    const counts = counted(() => {
+      next = linearAttentionStep(
+        tokens[0] as tf.Tensor3D,
+        tokens[1] as tf.Tensor3D,
+        tokens[2] as tf.Tensor3D,
+        state,
+      );
+    });
+    if (n > 0) {
+      draws.add(counts.draws);
+      compiles += counts.compiles;
+    }
+    tf.dispose([...tokens, state.s, state.z]);
+    const {output, state: after} = next as ReturnType<typeof linearAttentionStep>;
+    outputs.push(output);
+    state = after;
+  }
+  const [got, want] = tf.tidy(() => {
+    const relu = (t: tf.Tensor) => tf.relu(t);
+    return [tf.stack(outputs, 2), linearAttention(relu(x.q), relu(x.k), relu(x.v), {causal: true})];
+  });
+  const fault = difference(
+    (await got.data()) as Float32Array,
+    (await want.data()) as Float32Array,
+    tolerance,
+  );
+  tf.dispose([got, want, ...outputs, x.q, x.k, x.v, state.s, state.z]);
+  return {draws: [...draws], compiles, fault};
+}
+
+/** Tensors and textures that `times` calls with gradients leave behind. */
+function leftBehind(sizes: Sizes, times: number): {tensors: number; buffers: number} {
+  const x = tensorsOf(sizes);
+  const dy = tf.ones(shapesOf(sizes).v);
+  const call = () => tf.tidy(() => void run(x, sizes, dy));
+  call();
+  const before = {...tf.memory()};
+  for (let i = 0; i < times; i++) {
+    call();
+  }
+  const after = tf.memory();
+  tf.dispose([x.q, x.k, x.v, dy]);
+  return {
+    tensors: after.numTensors - before.numTensors,
+    buffers: after.numDataBuffers - before.numDataBuffers,
+  };
+}
+
+Object.assign(globalThis, {
+  countCall,
+  compilesForLengths,
+  compareWithPlain,
+  differentResults,
+  changedBefore,
+  messages,
+  messageWithTextures,
+  decode,
+  leftBehind,
+  glCounts: () => ({...glCounts}),
+});
