@@ -4,6 +4,9 @@ import {join} from 'node:path';
 import vm from 'node:vm';
 import {buildIfStale, cli, root, run} from './helpers/dist';
 
+// Programs are started; on a busy machine that takes a while.
+jest.setTimeout(300000);
+
 const readme = readFileSync(join(root, 'README.md'), 'utf8');
 
 function blocks(language: string): string[] {
@@ -17,7 +20,7 @@ beforeAll(buildIfStale);
 describe('README', () => {
   it('has only snippets that are tested here', () => {
     const languages = [...readme.matchAll(/^```(\w+)/gm)].map((match) => match[1]);
-    expect(languages).toEqual(['js', 'js', 'html']);
+    expect(languages).toEqual(['js', 'js', 'html', 'js']);
   });
 
   it('trains and writes in Node as it shows', async () => {
@@ -34,6 +37,16 @@ describe('README', () => {
     const {code, stdout} = await run(['-e', blocks('js')[1]!]);
     expect(code).toBe(0);
     expect(stdout).toMatch(/loss \[ [\d.]+, [\d.]+ \]/);
+  });
+
+  it('shows how far random features are from softmax, as it says', async () => {
+    const {code, stdout} = await run(['-e', blocks('js')[2]!]);
+    expect(code).toBe(0);
+    const errors = [...stdout.matchAll(/relative error ([\d.]+)/g)].map((match) => Number(match[1]));
+    const [smallFew, smallMany, largeFew, largeMany] = errors as [number, number, number, number];
+    expect(smallMany).toBeLessThan(smallFew);
+    expect(smallMany).toBeLessThan(0.1);
+    expect(Math.min(largeFew, largeMany)).toBeGreaterThan(0.3);
   });
 
   it('streams in a page as it shows, by script tags and without Node', async () => {
@@ -79,6 +92,29 @@ describe('README', () => {
       const {code, stdout} = await run([cli, command!, '--help']);
       expect(code).toBe(0);
       for (const [flag] of rest!.matchAll(/--[a-z-]+/g)) expect(stdout).toContain(`${flag} `);
+    }
+  });
+
+  it('lists only what the package exports, and every namespace of it', () => {
+    const api = require(join(root, 'dist', 'index.cjs')) as Record<string, Record<string, unknown>>;
+    const table = readme.slice(readme.indexOf('## What there is'), readme.indexOf('## Redefine softmax'));
+    const rows = table.split('\n').filter((line) => line.startsWith('| `'));
+    const names = rows.flatMap((row) =>
+      [...row.split('|')[1]!.matchAll(/`([A-Za-z0-9.]+)/g)].map((match) => match[1]!),
+    );
+    expect(names.length).toBeGreaterThan(25);
+    let namespace = '';
+    for (const name of names) {
+      const path = name.startsWith('.') ? `${namespace}${name}` : name;
+      const [first, second] = path.split('.') as [string, string | undefined];
+      if (second !== undefined) namespace = first;
+      expect([path, typeof (second === undefined ? api[first] : api[first]?.[second])]).toEqual([
+        path,
+        'function',
+      ]);
+    }
+    for (const name of Object.keys(api)) {
+      if (typeof api[name] === 'object') expect(table).toContain(`${name}.`);
     }
   });
 

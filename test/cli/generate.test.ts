@@ -2,6 +2,9 @@
 import {buildIfStale, start} from '../helpers/dist';
 import {Workspace} from './workspace';
 
+// Programs are started; on a busy machine that takes a while.
+jest.setTimeout(300000);
+
 describe('generate', () => {
   const workspace = new Workspace();
   beforeAll(async () => {

@@ -1,5 +1,8 @@
 import {buildIfStale, cli, root, run} from '../helpers/dist';
 
+// Programs are started; on a busy machine that takes a while.
+jest.setTimeout(300000);
+
 describe('help', () => {
   beforeAll(buildIfStale);
   const {version} = require(`${root}/package.json`) as {version: string};

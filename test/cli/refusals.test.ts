@@ -3,6 +3,9 @@ import {cpSync, mkdirSync} from 'node:fs';
 import {buildIfStale, cli, run} from '../helpers/dist';
 import {TEXT, Workspace} from './workspace';
 
+// Programs are started; on a busy machine that takes a while.
+jest.setTimeout(300000);
+
 describe('the command line refuses', () => {
   const workspace = new Workspace();
   beforeAll(async () => {

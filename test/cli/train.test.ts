@@ -2,6 +2,9 @@
 import {buildIfStale} from '../helpers/dist';
 import {Workspace, withFileLimit} from './workspace';
 
+// Programs are started; on a busy machine that takes a while.
+jest.setTimeout(300000);
+
 const FILES = ['checkpoint.bin', 'log.jsonl', 'model.json', 'run.json', 'tokenizer.json', 'weights.bin'];
 
 describe('train', () => {
