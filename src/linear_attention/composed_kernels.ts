@@ -1,5 +1,6 @@
 /** The composed form as kernels of a named backend. */
 import * as tf from '@tensorflow/tfjs-core';
+import {type Pieces, STOCK} from './chunks';
 import {composedBackward, composedForward} from './composed';
 import {attrsOf, gradInputsOf, inputsOf, LinearAttention, LinearAttentionGrad} from './spec';
 
@@ -15,19 +16,19 @@ function live<T extends object>(inputs: T): Live<T> {
 }
 
 /** The configurations to register for `backendName`. */
-export function composedKernels(backendName: string): tf.KernelConfig[] {
+export function composedKernels(backendName: string, pieces: Pieces = STOCK): tf.KernelConfig[] {
   return [
     {
       kernelName: LinearAttention,
       backendName,
-      kernelFunc: ({inputs, attrs}) => composedForward(live(inputsOf(inputs)), attrsOf(attrs)),
+      kernelFunc: ({inputs, attrs}) => composedForward(live(inputsOf(inputs)), attrsOf(attrs), pieces),
     },
     {
       kernelName: LinearAttentionGrad,
       backendName,
       kernelFunc: ({inputs, attrs}) => {
         const all = live(gradInputsOf(inputs));
-        return composedBackward(all, all, attrsOf(attrs), all);
+        return composedBackward(all, all, attrsOf(attrs), all, pieces);
       },
     },
   ];

@@ -1,0 +1,14 @@
+/** Whether tfjs-node can be used here: it needs Node 20 or 22, and `npm run setup:node` before. */
+import {existsSync} from 'node:fs';
+import {dirname, join} from 'node:path';
+
+/** Why it cannot, or null. */
+export function whyNoTfjsNode(): string | null {
+  if (Number(process.versions.node.split('.')[0]) >= 23) {
+    return `tfjs-node 4.22 does not run on Node 23 and later (this is ${process.version}).`;
+  }
+  const root = dirname(require.resolve('@tensorflow/tfjs-node/package.json'));
+  return existsSync(join(root, 'lib', 'napi-v8', 'tfjs_binding.node'))
+    ? null
+    : 'tfjs-node has no native library here: npm run setup:node';
+}
