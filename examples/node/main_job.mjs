@@ -2,7 +2,8 @@
  * The main job, `npm start`: trains a character-level transformer with linear attention on Moby-Dick, on the wasm backend,
  * saves it, writes text with it, and compares its decoding with that of a softmax model of the same size.
  *
- * `--seconds N` sets the time for training (the whole takes about a minute more); everything below is plain use of the public API.
+ * `--seconds N` sets the time for training, which is most of the whole; `--out DIR` and `--positions 64,256` the folder and the
+ * table's positions. Everything below is plain use of the public API.
  */
 import {parseArgs} from 'node:util';
 import * as tf from '@tensorflow/tfjs-core';
@@ -15,15 +16,20 @@ const SIZE = {dModel: 96, numLayers: 2, numHeads: 4};
 const BATCH = {batchSize: 8, length: 128};
 const LEARNING_RATE = 4e-3;
 const VALIDATION_WINDOWS = 32;
-const FOLDER = 'runs/moby-dick';
 const PROMPT = 'The whale ';
 const CHARACTERS = 500;
-const POSITIONS = [64, 256, 1024, 4096];
 const SEED = 1;
 
-const {values} = parseArgs({options: {seconds: {type: 'string', default: '80'}}});
+const {values} = parseArgs({
+  options: {
+    seconds: {type: 'string', default: '85'},
+    out: {type: 'string', default: 'runs/moby-dick'},
+    positions: {type: 'string', default: '64,256,1024,4096'},
+  },
+});
 const seconds = Number(values.seconds);
 if (!(seconds > 0)) throw new Error(`expected --seconds to be a number above 0; got '${values.seconds}'`);
+const positions = values.positions.split(',').map(Number);
 
 /** Updates that fit in the time, from the speed of a model that is thrown away. */
 async function stepsFor(time, vocabSize, ids) {
@@ -81,11 +87,11 @@ console.log(
 );
 
 const result = await trainOnText(model, ids.slice(0, cut), ids.slice(cut), seconds);
-await training.saveModel(model, FOLDER);
+await training.saveModel(model, values.out);
 console.log(
   `\n${result.step} steps in ${Math.round(result.seconds)} s, ${Math.round(result.tokensPerSecond)} tokens/s` +
     `${result.validation ? `, validation ${result.validation.bitsPerCharacter.toFixed(3)} bits per character` : ''}. ` +
-    `Saved in ${FOLDER}.\n`,
+    `Saved in ${values.out}.\n`,
 );
 
 process.stdout.write(PROMPT);
@@ -94,4 +100,4 @@ for await (const piece of generation.generate(model, PROMPT, options)) process.s
 
 const softmax = models.transformer({vocabSize, ...SIZE, attention: 'softmax', seed: SEED});
 console.log('\n\nDecoding, beside a softmax model of the same size:\n');
-printTable(measureDecoding({linear: model, softmax, ids, positions: POSITIONS}));
+printTable(measureDecoding({linear: model, softmax, ids, positions}));
