@@ -3,13 +3,14 @@
  * Chromium is an ES module, which jest cannot import, and a crash of the browser's driver must not take a suite along.)
  *
  * Requests are {id, page, call, args}: evaluates window[call](...args) in the page of that name, opened when first
- * named, and answers {id, result} or {id, error}. `bundle` names the entry point that every page loads; {id, close: page}
- * closes one. With --check it only says whether a browser can be had: exit code 0 or 1.
+ * named, and answers {id, result} or {id, error}; {id, close: page} closes one. The argument is the entry point of a
+ * script that every page loads, or a module (.mjs) whose files() are the site: pages are then named by their paths. With
+ * --check it only says whether a browser can be had: exit code 0 or 1.
  */
 import {readFileSync} from 'node:fs';
 import {createRequire} from 'node:module';
 import {dirname, join} from 'node:path';
-import {fileURLToPath} from 'node:url';
+import {fileURLToPath, pathToFileURL} from 'node:url';
 import {build} from 'esbuild';
 import {launch, serve} from './launch.mjs';
 
@@ -48,10 +49,19 @@ async function bundled(entry) {
 
 const entry = process.argv[2] ?? join(here, 'page.ts');
 const wasmNames = ['tfjs-backend-wasm.wasm', 'tfjs-backend-wasm-simd.wasm'];
-const [script, browser] = await Promise.all([bundled(entry), launch()]);
+async function siteOf(path) {
+  if (path.endsWith('.mjs')) {
+    return (await import(pathToFileURL(path).href)).files();
+  }
+  return {
+    '/': {type: 'text/html', body: '<!doctype html><meta charset="utf-8"><script src="/page.js"></script>'},
+    '/page.js': {type: 'text/javascript', body: await bundled(path)},
+  };
+}
+
+const [site, browser] = await Promise.all([siteOf(entry), launch()]);
 const server = await serve({
-  '/': {type: 'text/html', body: '<!doctype html><meta charset="utf-8"><script src="/page.js"></script>'},
-  '/page.js': {type: 'text/javascript', body: script},
+  ...site,
   ...Object.fromEntries(
     wasmNames.map((name) => [
       `/${name}`,
@@ -72,7 +82,7 @@ async function pageOf(name) {
     if (process.env.BROWSER_LOG) {
       page.on('console', (message) => console.error(`[${name}] ${message.text()}`));
     }
-    await page.goto(`${server.url}/`);
+    await page.goto(server.url + (name.startsWith('/') ? name : '/'));
     page.problems = problems;
     pages.set(name, page);
   }
