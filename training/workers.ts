@@ -2,8 +2,7 @@
 import * as tf from '@tensorflow/tfjs-core';
 import type {LayersModel} from '@tensorflow/tfjs-layers';
 import {fail, showShape} from '../src/errors';
-import * as patches from '../src/patches';
-import {isApplied} from '../src/patches/patch';
+import {isWasmMatMulApplied} from '../src/patches/wasm_mat_mul';
 import type {Windows} from './data';
 import {type GradientSource, microBatchGradients, type StepGradients} from './gradient_source';
 import {addGradients} from './gradients';
@@ -50,7 +49,7 @@ export async function workerGradients(
     model: await artifactsOf(model),
     tokens: new SharedArrayBuffer(tokens.byteLength),
     weights: new SharedArrayBuffer(floats * 4),
-    wasmMatMul: isApplied(patches.wasmMatMul),
+    wasmMatMul: isWasmMatMulApplied(),
   };
   new Int32Array(shared.tokens).set(tokens);
   const team = Array.from({length: workers - 1}, (_, i) => {

@@ -30,7 +30,7 @@ export function patch(apply: () => Undo): () => Undo {
 
 const ACTIVE = new Set<() => Undo>();
 
-/** Whether a patch is in force now: worker threads apply what their parent applied. */
+/** Whether what `patch` made is in force now. */
 export const isApplied = (apply: () => Undo): boolean => ACTIVE.has(apply);
 
 /** One undo for several; the last applied is undone first. */

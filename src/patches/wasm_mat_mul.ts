@@ -31,7 +31,7 @@ import {
 import {sumLeadingAxes} from '../mat_mul/column_sums';
 import {ACTIVATIONS, type Finish, multiplyOnWasm as multiply} from '../mat_mul/wasm';
 import {disposeInfo} from '../tfjs';
-import {patch, replaceKernel, together, type Undo} from './patch';
+import {isApplied, patch, replaceKernel, together, type Undo} from './patch';
 
 const BACKEND = 'wasm';
 
@@ -62,6 +62,9 @@ const apply = patch(() =>
     ...(getKernel(Sum, BACKEND) == null ? [] : [wrap(Sum, biasSum)]),
   ]),
 );
+
+/** Whether the patch is in force now: worker threads apply what their parent applied. */
+export const isWasmMatMulApplied = (): boolean => isApplied(apply);
 
 /** Replaces a kernel by one that may call it. */
 function wrap(kernelName: string, around: (stock: KernelFunc) => KernelFunc): Undo {

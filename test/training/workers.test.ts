@@ -1,7 +1,8 @@
 /** Training on several threads (dist/worker.cjs): the same result as on one, and threads that end whatever happens. */
 import * as tf from '@tensorflow/tfjs-core';
 import {layers, sequential} from '@tensorflow/tfjs-layers';
-import {training} from '../../index';
+import {patches, training} from '../../index';
+import {isWasmMatMulApplied} from '../../src/patches/wasm_mat_mul';
 import {describeOnBackends, expectNoLeak} from '../helpers/backends';
 import {difference, FLOAT32} from '../helpers/compare';
 import {bigram, copyWeights, stream, transformer, VOCAB, weightsOf} from './small_model';
@@ -55,6 +56,14 @@ describeOnBackends('workers', () => {
       expect((await run({accumulate: 2, seed: 6})).losses).not.toEqual(one.losses);
       start.dispose();
     });
+  });
+
+  test('workers apply patches.wasmMatMul when this thread did', () => {
+    const before = isWasmMatMulApplied();
+    const undo = patches.wasmMatMul();
+    expect(isWasmMatMulApplied()).toBe(true);
+    undo();
+    expect([before, isWasmMatMulApplied()]).toEqual([false, false]);
   });
 
   test('three workers share six micro-batches', async () => {
