@@ -1,0 +1,97 @@
+/**
+ * Interleaved timing. Every round runs each contender once, so that whatever else the machine does falls on all of them.
+ *
+ * A contender is {name, run, calls = 1, time?, before?, after?, expect?, tolerance?, tuned?}:
+ *   run      does the whole work, read-back included, and returns the result as a typed array; may be async
+ *   calls    runs per timing, for work of microseconds; the figure is per run
+ *   time     runs once and gives the milliseconds itself, for work in another process
+ *   before, after   around each timing and not part of it (patches on and off)
+ *   expect   typed array that the result must equal; the first contender's result where it is absent; null: unchecked
+ */
+import {assertAgree} from './agree.mjs';
+import {median} from './statistics.mjs';
+
+/** A contender whose 20 runs would take longer gets fewer: as many as fit, at least 1 warm-up and 2 timings. */
+const BUDGET_MS = 6000;
+const FULL = {warmUps: 5, timings: 15, budget: BUDGET_MS};
+const QUICK = {warmUps: 1, timings: 3, budget: 300};
+
+const within = (least, value, most) => Math.max(least, Math.min(most, Math.floor(value)));
+
+async function once({run, calls = 1, time, before, after}) {
+  if (time !== undefined) return time();
+  before?.();
+  try {
+    const started = performance.now();
+    for (let i = 0; i < calls; i++) {
+      const result = run();
+      if (result instanceof Promise) await result;
+    }
+    return (performance.now() - started) / calls;
+  } finally {
+    after?.();
+  }
+}
+
+async function resultOf({run, before, after}) {
+  before?.();
+  try {
+    return await run();
+  } finally {
+    after?.();
+  }
+}
+
+/** Compares, warms up and times. Returns {name: {timings [ms], error, tuned}}. */
+export async function compare(what, contenders, {quick = false} = {}) {
+  const {warmUps, timings, budget} = quick ? QUICK : FULL;
+  let first = null;
+  const plans = [];
+  for (const contender of contenders) {
+    const result = await resultOf(contender);
+    first ??= result;
+    const want = contender.expect === undefined ? first : contender.expect;
+    const error =
+      want === null || contender === contenders[0]
+        ? null
+        : assertAgree(`${what}, ${contender.name}`, result, want, contender.tolerance);
+    const time = (await once(contender)) * (contender.calls ?? 1);
+    const fit = budget / Math.max(time, 1e-3);
+    plans.push({
+      contender,
+      error,
+      warmUps: within(1, fit / 4, warmUps) - 1,
+      timings: within(2, (fit * 3) / 4, timings),
+    });
+  }
+  for (let round = 0; round < warmUps; round++) {
+    for (const plan of plans) if (round < plan.warmUps) await once(plan.contender);
+  }
+  const times = plans.map(() => []);
+  for (let round = 0; round < timings; round++) {
+    for (const [i, plan] of plans.entries()) {
+      // A slow contender's few timings are spread over the rounds.
+      const due = Math.floor(((round + 1) * plan.timings) / timings);
+      if (due > times[i].length) times[i].push(await once(plan.contender));
+    }
+  }
+  return Object.fromEntries(
+    plans.map(({contender, error}, i) => [
+      contender.name,
+      {timings: times[i], error: error?.max ?? null, tuned: contender.tuned},
+    ]),
+  );
+}
+
+/** The fastest of several ways, by the median of a few runs each. */
+export async function fastest(candidates, runs = 2) {
+  let best = null;
+  for (const candidate of candidates) {
+    const times = [];
+    await resultOf(candidate);
+    for (let i = 0; i < runs; i++) times.push(await once(candidate));
+    const time = median(times);
+    if (best === null || time < best.time) best = {candidate, time};
+  }
+  return best.candidate;
+}
