@@ -52,13 +52,11 @@ function orthonormalRows(r: number, normal: () => number): Float64Array {
   const block = Float64Array.from({length: r * r}, normal);
   for (let row = 0; row < r; row++) {
     const at = row * r;
-    // Twice: one pass leaves what rounding lost, where the new row is nearly in the span of those before.
-    for (let pass = 0; pass < 2; pass++) {
-      for (let other = 0; other < at; other += r) {
-        let dot = 0;
-        for (let j = 0; j < r; j++) dot += block[at + j] * block[other + j];
-        for (let j = 0; j < r; j++) block[at + j] -= dot * block[other + j];
-      }
+    // Each product is of what is left of the row (the modified form), which in double precision is orthogonal enough.
+    for (let other = 0; other < at; other += r) {
+      let dot = 0;
+      for (let j = 0; j < r; j++) dot += block[at + j] * block[other + j];
+      for (let j = 0; j < r; j++) block[at + j] -= dot * block[other + j];
     }
     let squares = 0;
     for (let j = 0; j < r; j++) squares += block[at + j] ** 2;
