@@ -1,12 +1,13 @@
 /** The command line: picks the command, and turns every fault into a line of text and an exit code. */
 import {version} from '../package.json';
 import {nearest} from './args';
+import {benchCommand} from './bench';
 import {type Command, commandHelp, PROGRAM} from './command';
 import {EXIT, Failure, reason, UsageError} from './errors';
 import {generateCommand} from './generate';
 import {trainCommand} from './train';
 
-const COMMANDS: readonly Command[] = [trainCommand, generateCommand];
+const COMMANDS: readonly Command[] = [trainCommand, generateCommand, benchCommand];
 
 const help = `${PROGRAM} ${version}: trains small language models with linear attention, and writes with them.
 
