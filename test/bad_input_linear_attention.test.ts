@@ -168,7 +168,7 @@ const CASES: [string, Call, () => Any[], string][] = [
     'a misspelt option',
     attend,
     withOptions({casual: true}),
-    "linearAttention: unknown option 'casual'; expected 'causal', 'featureMap', 'normalize', 'eps', 'mask', 'initialState', 'returnState', 'dataFormat', 'scale', 'featureMapWeights', 'offset'.",
+    "linearAttention: unknown option 'casual'; expected 'causal', 'featureMap', 'normalize', 'eps', 'mask', 'initialState', 'returnState', 'dataFormat', 'scale', 'featureMapWeights', 'offset', 'positions'.",
   ],
   [
     'a tensor as the options',
@@ -406,7 +406,7 @@ const CASES: [string, Call, () => Any[], string][] = [
     'a step with an option of whole sequences',
     step,
     withStep({causal: true}),
-    "linearAttentionStep: unknown option 'causal'; expected 'featureMap', 'normalize', 'eps', 'scale', 'mask', 'offset', 'featureMapWeights'.",
+    "linearAttentionStep: unknown option 'causal'; expected 'featureMap', 'normalize', 'eps', 'scale', 'mask', 'offset', 'positions', 'featureMapWeights'.",
   ],
   [
     'a step with a mask of rank 2',
