@@ -1,7 +1,7 @@
 import * as tf from '@tensorflow/tfjs-core';
 import type * as tfl from '@tensorflow/tfjs-layers';
 import {layers} from '@tensorflow/tfjs-layers';
-import {check, checkInteger, checkOneOf, fail, showShape} from '../src/errors';
+import {check, checkInteger, checkNumber, checkOneOf, fail, showShape} from '../src/errors';
 import {sinusoids} from '../src/sinusoids';
 import {type Identifier, type Initializer, resolve, serialize} from './identifiers';
 import {checkLayerArgs, type LayerArgs} from './layer_args';
@@ -16,9 +16,14 @@ export type PositionEmbeddingArgs = LayerArgs & {
   maxLength?: number;
   /** Of 'learned'. Default: normal with standard deviation 0.02, seeded by the layer's name. */
   embeddingsInitializer?: Identifier<Initializer>;
+  /**
+   * Of 'sinusoidal': what the sines are multiplied by. Default 1. A row then has length sqrt(D / 2), which drowns
+   * token embeddings of length about 1; sqrt(2 / D) makes both the same length.
+   */
+  amplitude?: number;
 };
 
-const OWN = ['kind', 'maxLength', 'embeddingsInitializer'];
+const OWN = ['kind', 'maxLength', 'embeddingsInitializer', 'amplitude'];
 
 /**
  * Adds to each position its embedding: [B,T,D] gives [B,T,D], positions 0 .. T-1.
@@ -38,6 +43,7 @@ export class PositionEmbedding extends layers.Layer {
   static timewise = true;
   readonly kind: 'learned' | 'sinusoidal';
   readonly maxLength: number | null;
+  readonly amplitude: number;
   private readonly embeddingsInitializer: Initializer;
   private embeddings: tfl.LayerVariable | null = null;
 
@@ -45,6 +51,7 @@ export class PositionEmbedding extends layers.Layer {
     super(args);
     this.kind = args.kind;
     this.maxLength = args.maxLength ?? null;
+    this.amplitude = args.amplitude ?? 1;
     this.supportsMasking = true;
     this.embeddingsInitializer = resolve(
       'layers.positionEmbedding',
@@ -100,7 +107,7 @@ export class PositionEmbedding extends layers.Layer {
     return tf.tidy(() => {
       const rows =
         this.embeddings === null
-          ? tf.tensor2d(sinusoids(places, size), [places.length, size])
+          ? tf.tensor2d(sinusoids(places, size, this.amplitude), [places.length, size])
           : tf.gather(this.embeddings.read(), tf.tensor1d(places, 'int32'));
       return tf.add(x, typeof positions === 'number' ? rows : tf.reshape(rows, x.shape));
     });
@@ -121,6 +128,7 @@ export class PositionEmbedding extends layers.Layer {
       kind: this.kind,
       ...(this.maxLength === null ? {} : {maxLength: this.maxLength}),
       embeddingsInitializer: serialize(this.embeddingsInitializer),
+      amplitude: this.amplitude,
     };
   }
 }
@@ -133,6 +141,9 @@ export function positionEmbedding(args: PositionEmbeddingArgs): PositionEmbeddin
   checkOneOf(fn, 'kind', args.kind, ['learned', 'sinusoidal']);
   if (args.maxLength !== undefined) {
     checkInteger(fn, 'maxLength', args.maxLength);
+  }
+  if (args.amplitude !== undefined) {
+    checkNumber(fn, 'amplitude', args.amplitude, {min: 0, exclusive: true});
   }
   check(
     args.kind !== 'learned' || args.maxLength !== undefined,

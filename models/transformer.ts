@@ -98,8 +98,12 @@ class Builder {
     if (kind === 'rotary' || kind === 'none') {
       return x;
     }
-    const learned = kind === 'learned' ? {maxLength, embeddingsInitializer: this.normal()} : {};
-    return positionEmbedding({name: 'position_embedding', kind, ...learned}).apply(x) as Symbolic;
+    // Positions start as long as token embeddings: the sines of Vaswani et al. would drown those.
+    const args =
+      kind === 'learned'
+        ? {maxLength, embeddingsInitializer: this.normal()}
+        : {amplitude: Math.sqrt(2 / this.o.dModel)};
+    return positionEmbedding({name: 'position_embedding', kind, ...args}).apply(x) as Symbolic;
   }
 
   norm(name: string, x: Symbolic): Symbolic {
