@@ -49,7 +49,9 @@ const weighted = ownMap({
   ],
 });
 
-const KNOWN = `'elu', 'relu', 'squaredRelu', 'exp', 'identity'`;
+const KNOWN = Object.keys(featureMaps)
+  .map((name) => `'${name}'`)
+  .join(', ');
 
 /** What is called, the arguments, and the whole message. */
 const CASES: [string, Call, () => Any[], string][] = [
