@@ -2,7 +2,17 @@
 import * as tf from '@tensorflow/tfjs-core';
 import {type Pieces, STOCK} from './chunks';
 import {composedBackward, composedForward} from './composed';
-import {attrsOf, gradInputsOf, inputsOf, LinearAttention, LinearAttentionGrad} from './spec';
+import {
+  asAttrs,
+  asInputs,
+  attrsOf,
+  dimsOf,
+  gradInputsOf,
+  inputsOf,
+  LinearAttention,
+  LinearAttentionGrad,
+} from './spec';
+import {asSequence, type LinearAttentionStepAttrs, type LinearAttentionStepInputs} from './step';
 
 type Live<T> = {[K in keyof T]: tf.Tensor};
 
@@ -32,4 +42,19 @@ export function composedKernels(backendName: string, pieces: Pieces = STOCK): tf
       },
     },
   ];
+}
+
+/** LinearAttentionStep as a sequence of length 1, by a LinearAttention kernel function of `composedKernels`. */
+export function composedStep(
+  forward: tf.KernelFunc,
+  stepInputs: LinearAttentionStepInputs,
+  stepAttrs: LinearAttentionStepAttrs,
+  backend: object,
+): tf.TensorInfo[] {
+  const {inputs, attrs} = asSequence(stepInputs, stepAttrs);
+  const {B, H, d} = dimsOf(inputs, 'BHND');
+  return tf.tidy(() => {
+    const [output, s, z] = forward({inputs: asInputs(inputs), attrs: asAttrs(attrs), backend}) as tf.Tensor[];
+    return [tf.reshape(output, [B, H, d]), s, z];
+  });
 }

@@ -1,15 +1,11 @@
 /** The kernels of tfjs's webgl backend. With WebGL 1 only, and for empty sequences, the composed form does the work. */
 
 import type {KernelConfig, KernelFunc, TensorInfo} from '@tensorflow/tfjs-core';
-import * as tf from '@tensorflow/tfjs-core';
 import {isHalfFloat, type WebglBackend, webglBackend} from '../tfjs';
 import {Drawing} from '../webgl/draw';
-import {composedKernels} from './composed_kernels';
+import {composedKernels, composedStep} from './composed_kernels';
 import {
-  asAttrs,
-  asInputs,
   attrsOf,
-  dimsOf,
   gradInputsOf,
   inputsOf,
   LinearAttention,
@@ -18,14 +14,7 @@ import {
   type LinearAttentionGradInputs,
   type LinearAttentionInputs,
 } from './spec';
-import {
-  asSequence,
-  LinearAttentionStep,
-  type LinearAttentionStepAttrs,
-  type LinearAttentionStepInputs,
-  stepAttrsOf,
-  stepInputsOf,
-} from './step';
+import {LinearAttentionStep, stepAttrsOf, stepInputsOf} from './step';
 import {backward} from './webgl/backward';
 import {forward, type Prepared, prepare} from './webgl/forward';
 import {type Plan, planOf} from './webgl/plan';
@@ -127,24 +116,6 @@ const backwardFunc: KernelFunc = (args) => {
     : runBackward(backend, inputs, attrsOf(args.attrs));
 };
 
-/** The step as a sequence of length 1. */
-function composedStep(
-  stepInputs: LinearAttentionStepInputs,
-  stepAttrs: LinearAttentionStepAttrs,
-  backend: object,
-): TensorInfo[] {
-  const {inputs, attrs} = asSequence(stepInputs, stepAttrs);
-  const {B, H, d} = dimsOf(inputs, 'BHND');
-  return tf.tidy(() => {
-    const [output, s, z] = composedForward.kernelFunc({
-      inputs: asInputs(inputs),
-      attrs: asAttrs(attrs),
-      backend,
-    }) as tf.Tensor[];
-    return [tf.reshape(output, [B, H, d]), s, z];
-  });
-}
-
 /** For tfjs's webgl backend under the name `backendName`. */
 export const webglKernels: KernelConfig[] = [
   {kernelName: LinearAttention, backendName: 'webgl', kernelFunc: forwardFunc},
@@ -157,7 +128,7 @@ export const webglKernels: KernelConfig[] = [
       const attrs = stepAttrsOf(args.attrs);
       const backend = webglBackend(args.backend);
       if (backend === null) {
-        return composedStep(inputs, attrs, args.backend);
+        return composedStep(composedForward.kernelFunc, inputs, attrs, args.backend);
       }
       warnOfHalfFloats();
       return drawn(backend, (drawing) => step(drawing, inputs, attrs));

@@ -17,6 +17,8 @@ const SUBSET = new Set([
   'causal attention with 64 features and 20 values',
   'causal attention with 20 features and 64 values',
   'non-causal attention with 3 features and 20 values',
+  'causal attention with 150 features and 3 values',
+  'non-causal attention with 2 features and 150 values',
   '3 queries over 70 keys',
   '33 queries over 1 keys',
   '0 queries over 5 keys',

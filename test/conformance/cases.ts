@@ -174,6 +174,19 @@ export const CASES: ConformanceCase[] = [
   ...SIZES.flatMap((r, i) => [SIZES[i], SIZES[(i + 2) % 5]].map((d) => [r, d] as const)).map(([r, d]) =>
     makeCase(`non-causal attention with ${r} features and ${d} values`, {r, d, N: 9, H: 1, causal: false}),
   ),
+  // More than a GPU workgroup's memory holds.
+  ...both((causal, name) => [
+    makeCase(`${name} attention with 150 features and 3 values`, {r: 150, d: 3, N: 70, H: 1, causal}),
+    makeCase(`${name} attention with 2 features and 150 values`, {r: 2, d: 150, N: 70, H: 1, causal}),
+    makeCase(`${name} attention with 130 features and 128 values, mask and state`, {
+      r: 130,
+      d: 128,
+      N: 40,
+      causal,
+      mask: 'interior',
+      state: true,
+    }),
+  ]),
   ...[
     [3, 70],
     [70, 3],

@@ -87,9 +87,11 @@ export function webgpuForward(
   const rows = inputs.q.shape.slice(0, 3);
   const make = (shape: number[]) => backend.makeTensorInfo(shape, 'float32');
   const output = make([...rows, d]);
-  const s = make([B, H, r, d]);
-  const z = make([B, H, r]);
-  const inverse = attrs.normalize ? make(rows) : backend.makeTensorInfo([1], 'float32', Float32Array.of(0));
+  const placeholder = () => backend.makeTensorInfo([1], 'float32', Float32Array.of(0));
+  const returnState = attrs.returnState !== false;
+  const s = returnState ? make([B, H, r, d]) : placeholder();
+  const z = returnState ? make([B, H, r]) : placeholder();
+  const inverse = attrs.normalize ? make(rows) : placeholder();
 
   const hasSums = segments.count > 1 || !attrs.causal;
   const scanned = hasSums || attrs.hasState || capacity === 0;

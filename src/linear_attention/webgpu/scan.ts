@@ -45,7 +45,9 @@ const SUMS = (total: string): string => `
 
 const FORWARD = `${ELEMENT}
   if (index < elements) {
-    ${SUMS(`if (c < uniforms.d) {
+    ${SUMS(`if (uniforms.returnState == 0) {
+        // Nobody reads them.
+      } else if (c < uniforms.d) {
         s[(bh * uniforms.r + i) * uniforms.d + c] = run;
       } else {
         z[bh * uniforms.r + i] = run;
@@ -64,7 +66,9 @@ const BACKWARD = `${ELEMENT}
     let i = (index % matrix) / width;
     let c = index % width;
     var run = 0.0;
-    if (c < uniforms.d) {
+    if (uniforms.returnState == 0) {
+      run = 0.0;
+    } else if (c < uniforms.d) {
       run = f32(dS[(bh * uniforms.r + i) * uniforms.d + c]);
     } else {
       run = f32(dZ[bh * uniforms.r + i]);

@@ -23,6 +23,7 @@ export function callUniforms(
     normalize: flag(attrs.normalize),
     hasMask: flag(attrs.hasMask),
     hasState: flag(attrs.hasState),
+    returnState: flag(attrs.returnState !== false),
     eps: attrs.eps,
     scale: attrs.scale,
     segments: segments.count,

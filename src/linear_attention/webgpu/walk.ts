@@ -47,7 +47,7 @@ const declarations = ({capacity, normalizer, functions}: Walk): string => `
 var<workgroup> ab: array<vec4<f32>, 288>;
 var<workgroup> cs: array<vec2<f32>, 256>; // [32][8]
 var<workgroup> ss: array<vec2<f32>, ${(capacity || 16) * 8}>; // [rows][8]
-${normalizer ? `var<workgroup> zs: array<f32, ${capacity || 16}>;\nvar<workgroup> dens: array<f32, 64>;` : ''}
+${normalizer ? `var<workgroup> zs: array<f32, ${capacity || 16}>;\nvar<workgroup> dens: array<vec4<f32>, 8>;` : ''}
 ${functions}
 fn stateAt(slot: i32, i: i32, c: i32) -> f32 {
   let at = stateIndex(slot, i, c);
@@ -116,7 +116,7 @@ const main = (walk: Walk): string => {
   for (var x0 = start; x0 < end; x0 += ${BLOCK}) {
     var sc0 = vec4(0.0); var sc1 = vec4(0.0); var sc2 = vec4(0.0); var sc3 = vec4(0.0);
     var acc0 = vec4(0.0); var acc1 = vec4(0.0);
-    ${normalizer ? 'var den = 0.0;' : ''}
+    ${normalizer ? 'var den = vec4(0.0); // of 4 tokens, right where tx is 0' : ''}
     for (var y = ty; y < ${BLOCK}; y += 8) {
       let x = x0 + y;
       let n = select(x, start + end - 1 - x, reverse);
@@ -147,6 +147,7 @@ const main = (walk: Walk): string => {
         let s = ss[(${base} + f) * 8 + tx];
         acc0 += a * s.x;
         acc1 += a * s.y;
+        ${normalizer ? `if (tx == 0) { den += a * zs[${base} + f]; }` : ''}
         if (causal && tx <= ty) {
           let b = ab[144 + f * 9 + tx];
           sc0 += a * b.x;
@@ -154,13 +155,6 @@ const main = (walk: Walk): string => {
           sc2 += a * b.z;
           sc3 += a * b.w;
         }
-      }
-      ${
-        normalizer
-          ? `for (var f = (thread >> 5) * 8; f < (thread >> 5) * 8 + 8; f++) {
-        den += ab[f * 9 + ((thread & 31) >> 2)][thread & 3] * zs[${base} + f];
-      }`
-          : ''
       }
       workgroupBarrier();
       if (causal) {
@@ -199,6 +193,7 @@ const main = (walk: Walk): string => {
         let c = cs[y * 8 + tx];
         acc0 += s * c.x;
         acc1 += s * c.y;
+        ${normalizer ? 'den += s;' : ''}
       }
       for (var y = ty * 4; y < ty * 4 + 4; y++) {
         let s = ab[y * 9 + ty];
@@ -206,22 +201,16 @@ const main = (walk: Walk): string => {
         let seen = queries >= vec4(y);
         acc0 += select(vec4(0.0), s * c.x, seen);
         acc1 += select(vec4(0.0), s * c.y, seen);
-      }
-      ${
-        normalizer
-          ? `for (var y = (thread >> 5) * 16; y < (thread >> 5) * 16 + 16; y++) {
-        den += ab[y * 9 + ((thread & 31) >> 2)][thread & 3];
-      }`
-          : ''
+        ${normalizer ? 'den += s;' : ''}
       }
     }
-    ${normalizer ? 'dens[thread] = den;' : ''}
+    ${normalizer ? 'if (tx == 0) { dens[ty] = den; }' : ''}
     workgroupBarrier();
     for (var y = 0; y < 4; y++) {
       let x = x0 + ty * 4 + y;
       if (x < end) {
         let n = select(x, start + end - 1 - x, reverse);
-        ${normalizer ? 'let denominator = dens[ty * 4 + y] + dens[32 + ty * 4 + y];' : 'let denominator = 0.0;'}
+        ${normalizer ? 'let denominator = dens[ty][y];' : 'let denominator = 0.0;'}
         store(n, column0 + 2 * tx, acc0[y], denominator);
         store(n, column0 + 2 * tx + 1, acc1[y], denominator);
       }
@@ -231,7 +220,7 @@ const main = (walk: Walk): string => {
 };
 
 const finalState = ({capacity, normalizer}: Walk): string => `
-  if (causal && end == length) {
+  if (causal && end == length && uniforms.returnState != 0) {
     for (var f0 = 0; f0 < m; f0 += 16) {
       for (var e = thread; e < 128; e += 64) {
         for (var x = 0; x < 2; x++) {

@@ -26,6 +26,7 @@ const INTEGERS = [
   'normalize',
   'hasMask',
   'hasState',
+  'returnState',
   'hasSums',
   'segments',
   'segmentLength',
