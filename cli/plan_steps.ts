@@ -11,7 +11,7 @@ const SHARE = 0.9;
 export async function planSteps(
   makeModel: () => LayersModel,
   tokens: Int32Array,
-  options: Pick<TrainOptions, 'batchSize' | 'length' | 'accumulate' | 'signal'>,
+  options: Pick<TrainOptions, 'batchSize' | 'length' | 'accumulate' | 'workers' | 'signal'>,
   seconds: number,
 ): Promise<number> {
   const model = makeModel();

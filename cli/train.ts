@@ -30,7 +30,7 @@ export const trainCommand: Command = {
   ],
   notes: `The folder gets ${Object.values(FILES).join(', ')}; each is written whole or not at all.
 Ctrl-C stops after the current step and saves; --resume with the same text continues exactly where the last checkpoint
-was, with the run's own settings. --steps and --every may change then.`,
+was, with the run's own settings. --steps, --every and --threads may change then.`,
   run,
 };
 
@@ -41,6 +41,14 @@ async function run(argv: readonly string[]): Promise<number> {
   if (values['d-model'] % values.heads !== 0) {
     throw new UsageError(
       `train: expected --d-model to be a multiple of --heads (${values.heads}); got ${values['d-model']}.`,
+    );
+  }
+  if (values.threads > 1 && backend !== 'wasm') {
+    throw new UsageError(`train: --threads needs --backend wasm; got ${backend}.`);
+  }
+  if ((values.accumulate ?? values.threads) % values.threads !== 0) {
+    throw new UsageError(
+      `train: expected --accumulate to be a multiple of --threads (${values.threads}); got ${values.accumulate}.`,
     );
   }
   const text = readTextFile('--data', data);
@@ -58,8 +66,8 @@ async function run(argv: readonly string[]): Promise<number> {
 
   const interrupt = onInterrupt(NOTICE);
   if (settings.steps === 0) {
-    const {length, batch: batchSize, accumulate} = settings;
-    const options = {length, batchSize, accumulate, signal: interrupt.signal};
+    const {length, batch: batchSize, accumulate, threads: workers} = settings;
+    const options = {length, batchSize, accumulate, workers, signal: interrupt.signal};
     settings.steps =
       minutes === undefined ? DEFAULT_STEPS : await planSteps(makeModel, tokens, options, minutes * 60);
   }
@@ -107,17 +115,17 @@ function split(
   return {tokens: ids.slice(0, rest), held: size === 0 ? null : ids.slice(rest)};
 }
 
+/** What may change when a run is continued: it decides how long and how fast, not what is computed. */
+const MAY_CHANGE = ['steps', 'every', 'threads'] as const;
+
 /** The settings of the run in the folder; the flags that were given must agree with them. */
 function resumed(out: string, settings: TrainSettings, given: ReadonlySet<string>): TrainSettings {
   const stored = readSettings(out, settings);
-  const own = {...settings};
-  const names = Object.keys(stored).filter((name) => given.has(name) && name !== 'steps' && name !== 'every');
-  checkUnchanged({...stored}, {...own}, names);
-  return {
-    ...stored,
-    ...(given.has('steps') ? {steps: own.steps} : {}),
-    ...(given.has('every') ? {every: own.every} : {}),
-  };
+  const names = Object.keys(stored).filter((name) => given.has(name));
+  const fixed = names.filter((name) => !MAY_CHANGE.some((free) => free === name));
+  checkUnchanged({...stored}, {...settings}, fixed);
+  const changed = MAY_CHANGE.filter((name) => given.has(name)).map((name) => [name, settings[name]]);
+  return {...stored, ...Object.fromEntries(changed)};
 }
 
 function makeTransformer(settings: TrainSettings, vocabSize: number) {
@@ -168,6 +176,7 @@ async function runTraining(work: Work): Promise<number> {
       weightDecay: settings['weight-decay'],
       clipNorm: settings.clip,
       accumulate: settings.accumulate,
+      workers: settings.threads,
       every: settings.every,
       seed: settings.seed,
       checkpoint: join(out, FILES.checkpoint),

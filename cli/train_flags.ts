@@ -46,7 +46,14 @@ export const TRAIN_FLAGS = {
   },
   'weight-decay': {type: 'number', min: 0, default: 0.01, describe: "AdamW's weight decay"},
   clip: {type: 'number', min: 0, exclusiveMin: true, default: 1, describe: 'largest norm of the gradient'},
-  accumulate: {type: 'integer', min: 1, default: 1, describe: 'batches per step'},
+  accumulate: {type: 'integer', min: 1, describe: 'batches per step (default --threads)'},
+  threads: {
+    type: 'integer',
+    min: 1,
+    max: 64,
+    default: 1,
+    describe: 'threads that share the batches of a step (wasm); --accumulate is a multiple',
+  },
   validation: {
     type: 'number',
     min: 0,
@@ -77,7 +84,12 @@ export function settingsOf(values: Parsed<typeof TRAIN_FLAGS>['values']) {
     overwrite: _overwrite,
     ...settings
   } = values;
-  return {...settings, steps: settings.steps ?? 0, warmup: settings.warmup ?? -1};
+  return {
+    ...settings,
+    steps: settings.steps ?? 0,
+    warmup: settings.warmup ?? -1,
+    accumulate: settings.accumulate ?? settings.threads,
+  };
 }
 
 export type TrainSettings = ReturnType<typeof settingsOf>;

@@ -60,6 +60,7 @@ await step('the tarball holds the build and nothing of the sources', () => {
     'dist/index.mjs',
     'dist/node.mjs',
     'dist/cli.cjs',
+    'dist/worker.cjs',
     'dist/tfjs-linear-attention.min.js',
     'dist/types/index.d.ts',
     'dist/types/index.d.mts',
@@ -108,6 +109,7 @@ await step('are the types wrong', () => {
 await step('require, beside tfjs-core and tfjs-layers', () => node(['require.cjs'], app));
 await step('import, the same copy as require', () => node(['import.mjs'], app));
 await step('require, beside the union package', () => node(['union.cjs'], app));
+await step('training in two threads', () => node(['threads.cjs'], app));
 await step('the command line runs', () => {
   const bin = join(app, 'node_modules/.bin', manifest.name);
   const version = execFileSync(bin, ['--version'], {encoding: 'utf8'}).trim();

@@ -54,6 +54,16 @@ describe('the command line refuses', () => {
       /expected --d-model to be a multiple of --heads \(4\); got 10/,
     ],
     ['an unknown feature map', ['--feature-map', 'elephant', '--length', '16'], /featureMap.*elephant/],
+    [
+      'threads on another backend',
+      ['--threads', '2', '--backend', 'cpu'],
+      /--threads needs --backend wasm; got cpu/,
+    ],
+    [
+      'threads that do not divide the batches',
+      ['--threads', '2', '--accumulate', '3'],
+      /expected --accumulate to be a multiple of --threads \(2\); got 3/,
+    ],
     ['contradicting flags', ['--resume', '--overwrite'], /give --resume or --overwrite, not both/],
   ])('%s with exit code 2, and makes no folder', async (_, flags, text) => {
     const {code, stderr} = await data(workspace.text, ...flags);

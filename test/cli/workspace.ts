@@ -6,22 +6,8 @@ import {cli, type Ended, type Running, run, start} from '../helpers/dist';
 
 export const TEXT = 'the quick brown fox jumps over the lazy dog, and the dog sleeps on.\n'.repeat(12);
 
-const TINY = [
-  ...[
-    '--backend',
-    'cpu',
-    '--d-model',
-    '8',
-    '--layers',
-    '1',
-    '--heads',
-    '2',
-    '--length',
-    '16',
-    '--batch',
-    '2',
-  ],
-];
+const TINY = ['--d-model', '8', '--layers', '1', '--heads', '2', '--length', '16', '--batch', '2'];
+const CPU = ['--backend', 'cpu'];
 
 export class Workspace {
   readonly folder = mkdtempSync(join(tmpdir(), 'tfla-cli-'));
@@ -56,14 +42,24 @@ export class Workspace {
 
   /** The arguments of a tiny training into a folder of the workspace. */
   trainArgs(out: string, ...more: string[]): string[] {
-    return [cli, 'train', '--data', this.text, '--out', this.path(out), ...TINY, ...more];
+    return [
+      cli,
+      'train',
+      '--data',
+      this.text,
+      '--out',
+      this.path(out),
+      ...TINY,
+      ...(more.includes('--backend') ? [] : CPU),
+      ...more,
+    ];
   }
   train(out: string, ...more: string[]): Promise<Ended> {
     return run(this.trainArgs(out, ...more));
   }
   resumeArgs(out: string, ...more: string[]): string[] {
     const paths = ['--data', this.text, '--out', this.path(out)];
-    return [cli, 'train', ...paths, '--backend', 'cpu', '--resume', ...more];
+    return [cli, 'train', ...paths, ...CPU, '--resume', ...more];
   }
   resume(out: string, ...more: string[]): Promise<Ended> {
     return run(this.resumeArgs(out, ...more));
@@ -72,7 +68,7 @@ export class Workspace {
     return start(process.execPath, this.trainArgs(out, ...more));
   }
   generateArgs(model: string, ...more: string[]): string[] {
-    return [cli, 'generate', '--model', this.path(model), '--backend', 'cpu', ...more];
+    return [cli, 'generate', '--model', this.path(model), ...CPU, ...more];
   }
   generate(model: string, ...more: string[]): Promise<Ended> {
     return run(this.generateArgs(model, ...more));
