@@ -173,8 +173,10 @@ function runSegment(call: Call, segment: Segment, weightNames: string[], returnS
     hasState: state !== null,
     returnState,
   };
-  const [s, z] = state ?? [tf.zeros([1]), tf.zeros([1])];
-  const inputs = {q: queries, k: keys, v, mask: mask ?? tf.zeros([1]), s, z};
+  // One placeholder for all that is absent: making a tensor takes longer than a short sequence's arithmetic.
+  const none = mask === null || state === null ? tf.zeros([1]) : q;
+  const [s, z] = state ?? [none, none];
+  const inputs = {q: queries, k: keys, v, mask: mask ?? none, s, z};
   ensureRegistered();
   return (tf.engine().runKernel(LinearAttention, asInputs(inputs), asAttrs(attrs)) as tf.Tensor[]).slice(
     0,

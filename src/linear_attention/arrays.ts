@@ -21,9 +21,17 @@ export function backwardOfArrays(x: GradientArrays, dims: Dims, attrs: LinearAtt
   const {q, k, v, mask, s, z, output, inverse, dOutput, dS, dZ} = x;
   const inputs = {q, k, v, mask, s, z};
   const saved = {output, inverse};
-  const cotangents = {dOutput, dS, dZ};
-  return (
-    stagedBackward(inputs, saved, cotangents, dims, attrs) ??
-    plainBackward(inputs, saved, cotangents, dims, attrs)
-  );
+  const staged = stagedBackward(inputs, saved, {dOutput, dS, dZ}, dims, attrs);
+  if (staged !== null) {
+    return staged;
+  }
+  const {B, H, r, d} = dims;
+  const unread = attrs.returnState === false;
+  const none = (size: number) => new Float32Array(size);
+  const cotangents = {
+    dOutput,
+    dS: unread ? none(B * H * r * d) : dS,
+    dZ: unread ? none(B * H * r) : dZ,
+  };
+  return plainBackward(inputs, saved, cotangents, dims, attrs);
 }

@@ -30,8 +30,8 @@ export const cpuKernels: KernelConfig[] = [
       const {output, s, z, inverse} = forwardOfArrays(plainInputs(backend, inputs), dims, attrs);
       return [
         cpuTensor(backend, [...inputs.q.shape.slice(0, 3), d], output),
-        cpuTensor(backend, [B, H, r, d], s),
-        cpuTensor(backend, [B, H, r], z),
+        cpuTensor(backend, attrs.returnState === false ? [s.length] : [B, H, r, d], s),
+        cpuTensor(backend, attrs.returnState === false ? [z.length] : [B, H, r], z),
         cpuTensor(backend, attrs.normalize ? inputs.q.shape.slice(0, 3) : [1], inverse),
       ];
     },

@@ -51,7 +51,7 @@ export class SimdAttention {
     private readonly attrs: LinearAttentionAttrs,
   ) {}
 
-  /** Writes output, inverse (when normalised), sOut and zOut. */
+  /** Writes output, inverse (when normalised), and, unless nobody reads them, sOut and zOut. */
   forward(): void {
     this.eachGroup((b, h, heads) => {
       for (let i = 0; i < heads; i++) {
@@ -64,7 +64,7 @@ export class SimdAttention {
         this.run('forwardKeys', b, h, heads, this.dims.Nk);
         this.run('forwardQueries', b, h, heads, this.dims.Nq);
       }
-      for (let i = 0; i < heads; i++) {
+      for (let i = 0; this.attrs.returnState !== false && i < heads; i++) {
         this.storeState('state', i, this.state('sOut', b, h + i, 'write'));
         this.storeZ('z', i, this.state('zOut', b, h + i, 'write'));
       }
@@ -83,16 +83,16 @@ export class SimdAttention {
       if (causal) {
         this.run('backwardQueriesCausal', b, h, heads, Nq);
         for (let i = 0; i < heads; i++) {
-          this.loadState('state', i, this.state('dS', b, h + i, 'read'), false);
-          this.loadState('transposed', i, this.state('dS', b, h + i, 'read'), true);
-          this.loadZ('z', i, this.state('dZ', b, h + i, 'read'));
+          this.loadState('state', i, this.finalGradient('dS', b, h + i), false);
+          this.loadState('transposed', i, this.finalGradient('dS', b, h + i), true);
+          this.loadZ('z', i, this.finalGradient('dZ', b, h + i));
         }
         this.run('backwardKeysCausal', b, h, heads, Nk, true);
       } else {
         this.run('backwardState', b, h, heads, Nk);
         for (let i = 0; i < heads; i++) {
-          this.loadState('state', i, this.state('dS', b, h + i, 'read'), false);
-          this.loadZ('zLocal', i, this.state('dZ', b, h + i, 'read'));
+          this.loadState('state', i, this.finalGradient('dS', b, h + i), false);
+          this.loadZ('zLocal', i, this.finalGradient('dZ', b, h + i));
         }
         this.run('backwardQueries', b, h, heads, Nq);
         for (let i = 0; i < heads; i++) {
@@ -140,6 +140,11 @@ export class SimdAttention {
 
   private state(name: Parameters<Storage['openState']>[0], b: number, h: number, use: Use): number {
     return this.storage.openState(name, b * this.dims.H + h, use);
+  }
+
+  /** Where the gradient of one head's final state is; 0, which stands for zeros, when the state went nowhere. */
+  private finalGradient(name: 'dS' | 'dZ', b: number, h: number): number {
+    return this.attrs.returnState === false ? 0 : this.state(name, b, h, 'read');
   }
 
   /** Packs one head's [r, d] at `src` (0: zeros), or its transpose. */

@@ -44,8 +44,8 @@ export function stagedForward(x: PlainInputs, dims: Dims, attrs: LinearAttention
   const {B, H, Nq, r, d} = dims;
   const result = {
     output: new Float32Array(B * H * Nq * d),
-    s: new Float32Array(B * H * r * d),
-    z: new Float32Array(B * H * r),
+    s: new Float32Array(attrs.returnState === false ? 1 : B * H * r * d),
+    z: new Float32Array(attrs.returnState === false ? 1 : B * H * r),
     inverse: new Float32Array(attrs.normalize ? B * H * Nq : 1),
   };
   const {output, inverse} = result;

@@ -58,14 +58,14 @@ function makeAll(backend: object, shapes: {[name: string]: number[]}): {[name: s
   );
 }
 
-/** Copies arrays into new tensors. */
+/** Copies arrays into new tensors; placeholders take the first number of what they stand for. */
 function fill(
   backend: object,
   tensors: {[name: string]: TensorInfo},
   arrays: {[name: string]: Float32Array},
 ) {
   for (const [name, info] of Object.entries(tensors)) {
-    wasmView(backend, info).set(arrays[name]);
+    wasmView(backend, info).set(info.shape.length === 1 ? arrays[name].subarray(0, 1) : arrays[name]);
   }
 }
 
@@ -87,8 +87,8 @@ export function wasmForward(
   const rows = inputs.q.shape.slice(0, 3);
   const shapes = {
     output: [...rows, d],
-    s: [B, H, r, d],
-    z: [B, H, r],
+    s: attrs.returnState === false ? [1] : [B, H, r, d],
+    z: attrs.returnState === false ? [1] : [B, H, r],
     inverse: attrs.normalize ? rows : [1],
   };
   const found = simdOf(backend);
@@ -97,8 +97,10 @@ export function wasmForward(
   if (found !== null) {
     const tensors = {...inputs, output, inverse, sOut: s, zOut: z};
     inPlace(backend, found, tensors, dims, attrs, false, (call) => call.forward());
-    if (!attrs.normalize) {
-      wasmView(backend, inverse).fill(0);
+    for (const info of [s, z, inverse]) {
+      if (info.shape.length === 1) {
+        wasmView(backend, info).fill(0);
+      }
     }
   } else {
     fill(backend, result, {...forwardOfArrays(arraysOf(backend, inputs), dims, attrs)});
