@@ -25,7 +25,7 @@ Python with torch and pytorch-fast-transformers, where there is one, is named by
 
 const PROTOCOL =
   'Three fresh processes a case; in each, the results of all sides are compared first (relative rms 1e-5, largest error 1e-4 of the ' +
-  'largest value), then every side has 5 warm-ups and 15 timings, all sides in turns. A side so slow that this would take more than 6 s has ' +
+  'largest value), then every side has 5 warm-ups and 15 timings, all sides in turns. A side so slow that this would take more than 5 s has ' +
   'fewer, at least 1 and 2; its number of timings stands in *italics*. One thread on all sides.';
 const QUICK = 'Quick: few timings of small sizes in one process. For a look, not for a ratio.';
 const BUSY = 0.5;
@@ -62,6 +62,7 @@ async function main(argv) {
     return 0;
   }
   const where = machineOf(execPath);
+  const major = Number(where.node.slice(1).split('.')[0]);
   build();
   const peers = cases.some((one) => one.peers) ? installPeers() : true;
   const folder = out ?? (quick ? null : fileURLToPath(new URL('results', import.meta.url)));
@@ -83,7 +84,7 @@ async function main(argv) {
     try {
       const onProcess = (i) =>
         console.error(`bench: ${one.name}, process ${i} of ${quick ? 1 : one.processes}`);
-      const measured = await runCase(one, {execPath, quick, onProcess});
+      const measured = await runCase(one, {execPath, major, quick, onProcess});
       if (measured.skipped) skipped.push(`${one.name}: ${measured.skipped}`);
       else results.add(one.name, measured);
     } catch (error) {

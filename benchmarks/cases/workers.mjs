@@ -7,10 +7,10 @@ import {normal, tfla, useBackend} from '../lib/ours.mjs';
 export const title = '`training.train` with worker threads';
 export const about =
   'The character GPT with linear attention; two micro-batches a step, taken one after the other by one thread or each by a thread of its own ' +
-  '(both give the same losses). Runs alternate; the first 3 steps of each are not counted.';
+  '(both give the same losses). Runs alternate; the first 2 steps of each are not counted.';
 
 const SHAPE = {batchSize: 16, length: 128, accumulate: 2};
-const WARM_UP = 3;
+const WARM_UP = 2;
 
 export async function run({quick}) {
   await useBackend('wasm');
@@ -23,7 +23,7 @@ export async function run({quick}) {
   for (let round = 0; round < (quick ? 1 : 2); round++) {
     for (const workers of [threads, 1]) {
       const name = `workers: ${workers}`;
-      const {times, last} = await timedRun(tokens, {...shape, workers, steps: WARM_UP + (quick ? 2 : 6)});
+      const {times, last} = await timedRun(tokens, {...shape, workers, steps: WARM_UP + (quick ? 2 : 4)});
       results[name] ??= {timings: [], error: null, tokens: shape.batchSize * shape.length * 2};
       results[name].timings.push(...times);
       losses[name] = last;

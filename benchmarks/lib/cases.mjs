@@ -4,7 +4,7 @@
  *
  *   peers           needs benchmarks/peers installed
  *   processes       3 unless it times nothing
- *   nodeArguments   for its processes
+ *   nodeArguments   for its processes, by Node's major version
  */
 const PROCESSES = 3;
 
@@ -17,13 +17,17 @@ export const CASES = [
   {name: 'noncausal'},
   {name: 'cpu'},
   {name: 'gemm'},
-  {name: 'training', peers: true, nodeArguments: ['--harmony-iterator-helpers']},
+  {
+    name: 'training',
+    peers: true,
+    nodeArguments: (major) => (major < 22 ? ['--harmony-iterator-helpers'] : []),
+  },
   {name: 'workers'},
   {name: 'fast_transformers', python: true},
   {name: 'memory', processes: 1},
   {name: 'drift', processes: 1},
-  {name: 'steps', processes: 1, nodeArguments: ['--expose-gc']},
-].map((one) => ({processes: PROCESSES, nodeArguments: [], peers: false, ...one}));
+  {name: 'steps', processes: 1, nodeArguments: () => ['--expose-gc']},
+].map((one) => ({processes: PROCESSES, nodeArguments: () => [], peers: false, ...one}));
 
 /** The cases of that names, or all. Throws on a name that is none. */
 export function selectCases(names) {

@@ -5,11 +5,11 @@ import {fileURLToPath} from 'node:url';
 const MEASURE = fileURLToPath(new URL('../measure.mjs', import.meta.url));
 
 /** One process; resolves with what it sent. */
-function inProcess({name, nodeArguments}, {execPath, quick, choices}) {
+function inProcess({name, nodeArguments}, {execPath, major, quick, choices}) {
   return new Promise((resolve, reject) => {
     const child = fork(MEASURE, [], {
       execPath,
-      execArgv: nodeArguments,
+      execArgv: nodeArguments(major),
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
     });
     let answer = null;
@@ -30,12 +30,12 @@ function inProcess({name, nodeArguments}, {execPath, quick, choices}) {
  * @returns {title, about, unit, kernels, backend, peers, load, rows}; a row has `figures`, or `results`:
  *   {name: {processes: [[ms]], error, tuned, flops, tokens}}
  */
-export async function runCase(one, {execPath, quick, onProcess}) {
+export async function runCase(one, {execPath, major, quick, onProcess}) {
   const answers = [];
   let choices = {};
   for (let i = 0; i < (quick ? 1 : one.processes); i++) {
     onProcess?.(i + 1);
-    const answer = await inProcess(one, {execPath, quick, choices});
+    const answer = await inProcess(one, {execPath, major, quick, choices});
     if (answer.skipped) return answer;
     choices = answer.choices;
     answers.push(answer);

@@ -6,7 +6,12 @@ const DASHES = ['', '', '', '6 3', '6 3', '6 3', '2 3', '2 3'];
 const LABEL_GAP = 16;
 
 const escaped = (text) => text.replace(/[&<>]/g, (c) => ({'&': '&amp;', '<': '&lt;', '>': '&gt;'})[c]);
-const label = (x) => (x >= 1e6 || x < 1e-3 ? x.toExponential(0) : String(Number(x.toPrecision(2))));
+const label = (x) =>
+  Number.isInteger(x) && x < 1e6
+    ? String(x)
+    : x >= 1e6 || x < 1e-3
+      ? x.toExponential(0)
+      : String(Number(x.toPrecision(2)));
 
 /** Maps values between the powers of `base` that enclose them onto pixels. */
 function scale(values, base, from, to) {
