@@ -248,7 +248,11 @@ export interface WebglBackend {
     staysPacked: boolean,
   ): tf.TensorInfo;
   makeTensorInfo(shape: number[], dtype: tf.DataType, values: tf.BackendValues): tf.TensorInfo;
-  texData: {get(id: object): {isPacked?: boolean; shape: number[]; texture?: object | null} | undefined};
+  texData: {
+    get(
+      id: object,
+    ): {isPacked?: boolean; shape: number[]; texture?: object | null; texShape?: number[]} | undefined;
+  };
 }
 
 /** tfjs's webgl backend, or null where this tfjs lacks what our kernels need, or the browser has only WebGL 1. */
@@ -269,7 +273,7 @@ export function packedShape(backend: WebglBackend, info: tf.TensorInfo): number[
   return data?.texture != null && data.isPacked ? data.shape : null;
 }
 
-/** Most values that a texture of packed values can hold on this device. */
-export function maxPackedTexels(): number {
-  return tf.env().getNumber('WEBGL_MAX_TEXTURE_SIZE') ** 2;
+/** Rows and columns of a tensor's texture, in values. */
+export function textureShape(backend: WebglBackend, info: tf.TensorInfo): number[] {
+  return backend.texData.get(info.dataId)?.texShape ?? [];
 }

@@ -2,7 +2,7 @@
 
 import type {KernelConfig, KernelFunc, TensorInfo} from '@tensorflow/tfjs-core';
 import {isHalfFloat, type WebglBackend, webglBackend} from '../tfjs';
-import {Drawing} from '../webgl/draw';
+import {Drawing, viewed} from '../webgl/draw';
 import {composedKernels, composedStep} from './composed_kernels';
 import {
   attrsOf,
@@ -42,9 +42,8 @@ const handles = new WeakMap<object, Prepared>();
 
 function handle(prepared: Prepared): [TensorInfo, TensorInfo] {
   const {rows, states} = prepared;
-  handles.set(rows.dataId, prepared);
-  const own = ({dataId, dtype}: TensorInfo): TensorInfo => ({dataId, dtype, shape: [1]});
-  return [own(rows), own(states.info)];
+  handles.set(rows.info.dataId, prepared);
+  return [viewed(rows.info, [1]), viewed(states.texture.info, [1])];
 }
 
 let warned = false;
@@ -72,8 +71,8 @@ function runForward(
     if (plan.means) {
       return [output, s, z, placeholder(backend)];
     }
-    drawing.keep(prepared.rows);
-    drawing.keep(prepared.states.info);
+    drawing.keep(prepared.rows.info);
+    drawing.keep(prepared.states.texture.info);
     return [output, s, z, ...handle(prepared)];
   });
 }

@@ -1,12 +1,13 @@
 /** Backward on webgl: which passes run. The same generators as forward's. */
 import type {TensorInfo} from '@tensorflow/tfjs-core';
 import type {Drawing} from '../../webgl/draw';
+import type {GridTexture} from '../../webgl/grid';
 import type {LinearAttentionGradInputs} from '../spec';
 import {type Prepared, weights} from './forward';
 import {drawNumeratorGradient} from './numerator_gradient';
 import type {Plan} from './plan';
-import {drawRead} from './read';
-import {partsOf} from './rows';
+import {drawRead, type Reading} from './read';
+import {partsOf, type Rows} from './rows';
 import {drawScan} from './scan';
 import {drawScores} from './scores';
 import {drawStateParts} from './state_parts';
@@ -28,25 +29,21 @@ export function backward(
   const {attrs, Nq, Nk, r, d, D} = plan;
   const {causal, normalize, hasState, hasMask} = attrs;
   const {q, k, v} = partsOf(prepared.rows, plan);
-  const scores = weights(drawing, prepared, plan) ?? undefined;
-  const dN = drawNumeratorGradient(
-    drawing,
-    inputs.dOutput,
-    inputs.output,
-    normalize ? (scores as TensorInfo) : null,
-    plan,
-  );
+  const scores = weights(drawing, prepared, plan);
+  const dN = drawNumeratorGradient(drawing, inputs.dOutput, inputs.output, normalize ? scores : null, plan);
   const local = drawStates(drawing, q, dN, plan.overQueries, plan);
   const stateGradients = drawScan(drawing, local, plan.overQueries, plan, {
     reverse: true,
     initial: attrs.returnState === false ? undefined : {s: inputs.dS, z: inputs.dZ},
     onlyTotal: !causal,
   });
-  const dScores = causal ? drawScores(drawing, dN, v, D, plan) : undefined;
-  const forwardScores = {scores, scoresDivide: normalize};
+  const dScores = causal ? drawScores(drawing, dN, v, D, plan) : null;
   const mask = hasMask ? inputs.mask : undefined;
-  const lower = (other: typeof q) => (causal ? {triangle: 'lower' as const, other} : {});
-  const upper = (other: typeof q) => (causal ? {triangle: 'upper' as const, other} : {});
+  const inside = (
+    triangle: 'lower' | 'upper',
+    weights: GridTexture | null,
+    other: Rows,
+  ): Reading['inside'] => (causal && weights ? {triangle, scores: weights, other} : undefined);
   const dq = drawRead(
     drawing,
     {
@@ -54,8 +51,7 @@ export function backward(
       rows: dN,
       states: prepared.states,
       outer: 'NT',
-      scores: dScores,
-      ...lower(k),
+      inside: inside('lower', dScores, k),
       tokens: Nq,
       width: r,
       finish: {kind: 'chain', phi: q},
@@ -69,8 +65,7 @@ export function backward(
       rows: v,
       states: stateGradients,
       outer: 'NT',
-      scores: dScores,
-      ...upper(q),
+      inside: inside('upper', dScores, q),
       tokens: Nk,
       width: r,
       finish: {kind: 'chain', phi: k},
@@ -85,11 +80,10 @@ export function backward(
       rows: k,
       states: stateGradients,
       outer: 'NN',
-      ...(causal ? forwardScores : {}),
-      ...upper(dN),
+      inside: inside('upper', scores, dN),
       tokens: Nk,
       width: d,
-      finish: {kind: 'none'},
+      finish: {kind: 'scale', by: 1},
       mask,
     },
     plan,

@@ -1,6 +1,7 @@
 /** Forward on webgl: which passes run. */
 import type {TensorInfo} from '@tensorflow/tfjs-core';
 import type {Drawing} from '../../webgl/draw';
+import type {GridTexture} from '../../webgl/grid';
 import type {LinearAttentionInputs} from '../spec';
 import type {Plan} from './plan';
 import {drawRead} from './read';
@@ -12,7 +13,7 @@ import {drawStates} from './states';
 
 /** What backward takes over from forward; computed again where it is missing. */
 export interface Prepared {
-  rows: TensorInfo;
+  rows: GridTexture;
   states: States;
 }
 
@@ -29,7 +30,7 @@ export function prepare(drawing: Drawing, inputs: LinearAttentionInputs, plan: P
 }
 
 /** phi(q).phi(k) inside chunks, and the outer part of the denominators. Null where neither is needed. */
-export function weights(drawing: Drawing, {rows, states}: Prepared, plan: Plan): TensorInfo | null {
+export function weights(drawing: Drawing, {rows, states}: Prepared, plan: Plan): GridTexture | null {
   const {q, k} = partsOf(rows, plan);
   const {causal, normalize} = plan.attrs;
   return causal || normalize ? drawScores(drawing, q, k, plan.R, plan, normalize ? states : undefined) : null;
@@ -51,12 +52,10 @@ export function forward(
       rows: q,
       states: prepared.states,
       outer: 'NN',
-      scores: scores ?? undefined,
-      scoresDivide: attrs.normalize,
-      ...(attrs.causal ? {triangle: 'lower' as const, other: v} : {}),
+      inside: attrs.causal && scores ? {triangle: 'lower', scores, other: v} : undefined,
       tokens: Nq,
       width: d,
-      finish: attrs.normalize ? {kind: 'divide'} : {kind: 'scale', by: attrs.scale},
+      finish: attrs.normalize && scores ? {kind: 'divide', scores} : {kind: 'scale', by: attrs.scale},
     },
     plan,
   );

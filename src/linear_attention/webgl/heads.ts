@@ -11,12 +11,12 @@ export function drawHeads(
   {B, H}: Plan,
 ): TensorInfo {
   return drawing.keep(
-    drawing.draw({
-      name: 'attention heads',
-      inputs: {X: viewed(info, [1, B * H, N, width])},
-      shape: [B, N, H, width],
-      uniforms: {heads: H},
-      code: `
+    drawing.draw(
+      {
+        name: 'attention heads',
+        tensors: {X: viewed(info, [1, B * H, N, width])},
+        uniforms: {heads: H},
+        code: `
 void main() {
   ivec4 o = getOutputCoords();
   int bh = o.x * heads + o.z;
@@ -25,6 +25,8 @@ void main() {
   setOutput(imod(o.y, 2) == 0 ? vec4(first.xy, second.xy) : vec4(first.zw, second.zw));
 }
 `,
-    }),
+      },
+      [B, N, H, width],
+    ),
   );
 }

@@ -6,8 +6,18 @@
  * chunk. Two tokens, features or values make a pair, the side of a texel.
  */
 import * as tf from '@tensorflow/tfjs-core';
-import {isHalfFloat, maxPackedTexels} from '../../tfjs';
+import {isHalfFloat} from '../../tfjs';
+import {fits, type Grid, gridOf} from '../../webgl/grid';
 import {type Dims, dimsOf, type LinearAttentionAttrs, type LinearAttentionInputs} from '../spec';
+
+/** A sequence cut into chunks of L tokens. */
+export interface Chunks {
+  tokens: number;
+  chunks: number;
+  /** Chunks are summed by groups first where they are many; 0: they are not. */
+  group: number;
+  groups: number;
+}
 
 export interface Plan extends Dims {
   attrs: LinearAttentionAttrs;
@@ -15,24 +25,17 @@ export interface Plan extends Dims {
   means: boolean;
   R: number;
   D: number;
-  /** Width of the rows texture: phi(q), phi(k) and v one below the other. */
-  W: number;
-  /** Pairs of queries, of keys, and of all rows of a head; some may lie beyond the last token. */
-  queries: number;
-  keys: number;
-  rows: number;
   L: number;
   overQueries: Chunks;
   overKeys: Chunks;
-}
-
-/** A sequence cut into chunks of L. */
-export interface Chunks {
-  tokens: number;
-  chunks: number;
-  /** Chunks are summed by groups first where they are many; 0: they are not. */
-  group: number;
-  groups: number;
+  /** Pairs of tokens in a unit: half a chunk, or all there are. */
+  height: number;
+  /** phi(q), phi(k) and [v, 1] of a head, chunk by chunk. */
+  rows: Grid;
+  /** The gradient at [numerator, denominator] of the queries. */
+  numerators: Grid;
+  /** Products inside the chunks of queries, and a column more. */
+  scores: Grid;
 }
 
 /** Up to so many chunks are summed in one pass. */
@@ -47,37 +50,24 @@ function chunksOf(tokens: number, L: number): Chunks {
   return {tokens, chunks, group, groups: group === 0 ? 0 : Math.ceil(chunks / group)};
 }
 
+/** One state for each of \`count\` places of every head. */
+export const statesGrid = ({B, H, R, D}: Pick<Plan, 'B' | 'H' | 'R' | 'D'>, count: number): Grid =>
+  gridOf(B * H * count, R / 2, D / 2);
+
 function planFor(dims: Dims, attrs: LinearAttentionAttrs, L: number): Plan {
-  const {Nq, Nk, r, d} = dims;
-  // No texture has a single pair of rows: see src/webgl/draw.ts.
-  const least = dims.B * dims.H === 1 ? 2 : 1;
-  const queries = Math.max(least, Math.ceil(Nq / 2));
-  const keys = Math.max(least, Math.ceil(Nk / 2));
-  const [R, D] = [Math.max(2 * least, even(r)), even(d + 1)];
+  const {B, H, Nq, Nk, r, d} = dims;
+  const [R, D] = [even(r), even(d + 1)];
+  const overQueries = chunksOf(Nq, L);
+  const overKeys = chunksOf(Nk, L);
+  const height = Math.min(L, even(Math.max(Nq, Nk))) / 2;
+  const perHead = overQueries.chunks + 2 * overKeys.chunks;
+  const queries = B * H * overQueries.chunks;
   return {
     ...dims,
-    attrs,
-    means: isHalfFloat(),
-    R,
-    D,
-    W: Math.max(R, D),
-    queries,
-    keys,
-    rows: queries + 2 * keys,
-    L,
-    overQueries: chunksOf(Nq, L),
-    overKeys: chunksOf(Nk, L),
-  };
-}
-
-/** The largest textures of a plan, in texels. */
-function textures(plan: Plan): {[name: string]: number} {
-  const {B, H, R, D, W, rows, queries, L, overQueries, overKeys, attrs} = plan;
-  const chunks = Math.max(overQueries.chunks, overKeys.chunks);
-  return {
-    'mapped queries, keys and values': (B * H * rows * W) / 2,
-    'chunk states': (B * H * (chunks + 1) * R * D) / 4,
-    ...(attrs.causal ? {scores: (B * H * queries * (L + 2)) / 2} : {}),
+    ...{attrs, means: isHalfFloat(), R, D, L, overQueries, overKeys, height},
+    rows: gridOf(B * H * perHead, height, Math.max(R, D) / 2),
+    numerators: gridOf(queries, height, D / 2),
+    scores: gridOf(queries, height, (attrs.causal ? L / 2 : 0) + 1),
   };
 }
 
@@ -88,16 +78,22 @@ function textures(plan: Plan): {[name: string]: number} {
  */
 export function planOf(inputs: LinearAttentionInputs, attrs: LinearAttentionAttrs): Plan {
   const dims = dimsOf(inputs, attrs.dataFormat);
-  const most = maxPackedTexels();
+  const states = (plan: Plan): Grid =>
+    statesGrid(plan, Math.max(plan.overQueries.chunks, plan.overKeys.chunks) + 1);
   let plan = planFor(dims, attrs, dims.r <= 32 ? 32 : 64);
-  while (textures(plan)['chunk states'] > most && plan.L < LONGEST_CHUNK) {
+  while (!fits(states(plan)) && plan.L < LONGEST_CHUNK) {
     plan = planFor(dims, attrs, plan.L * 2);
   }
-  for (const [name, texels] of Object.entries(textures(plan))) {
-    if (texels > most) {
+  const textures = {
+    'mapped queries, keys and values': plan.rows,
+    'chunk states': states(plan),
+    scores: plan.scores,
+  };
+  for (const [name, {units, height, width, bands, perBand}] of Object.entries(textures)) {
+    if (!fits({units, height, width, bands, perBand})) {
       const side = tf.env().getNumber('WEBGL_MAX_TEXTURE_SIZE');
       throw new Error(
-        `linearAttention: the texture of ${name} needs ${texels} texels, and this device's textures hold ${side} x ${side}; got q [${inputs.q.shape}], k [${inputs.k.shape}], v [${inputs.v.shape}]. Call it on parts of the batch, the heads or (with initialState) the sequence.`,
+        `linearAttention: the texture of ${name} needs ${units * height * width} texels, and this device's textures hold ${side} x ${side}; got q [${inputs.q.shape}], k [${inputs.k.shape}], v [${inputs.v.shape}]. Call it on parts of the batch, the heads or (with initialState) the sequence.`,
       );
     }
   }

@@ -11,16 +11,22 @@
  * What a later token holds is not touched, not even to multiply it by 0: it may be NaN.
  */
 import type {TensorInfo} from '@tensorflow/tfjs-core';
-import {asPairs, type Drawing, viewed} from '../../webgl/draw';
-import {float, PRODUCTS, WALK, widthOf} from '../../webgl/glsl';
+import {type Drawing, viewed} from '../../webgl/draw';
+import {float, PRODUCTS, walk} from '../../webgl/glsl';
+import type {GridTexture} from '../../webgl/grid';
 import {drawHeads} from './heads';
 import {MASK, maskView, writerOf} from './layout';
 import {derivativeCode} from './maps';
 import type {Plan} from './plan';
 import type {Rows} from './rows';
 import type {States} from './scan';
-import {scoreColumns, slotOf, statesView} from './scores';
-import {pairsOf} from './states';
+
+/** How a result is finished. */
+export type Finish =
+  | {kind: 'divide'; scores: GridTexture}
+  | {kind: 'scale'; by: number}
+  /** Times the map's derivative at these mapped rows. */
+  | {kind: 'chain'; phi: Rows};
 
 export interface Reading {
   name: string;
@@ -28,62 +34,48 @@ export interface Reading {
   rows: Rows;
   states: States;
   outer: 'NN' | 'NT';
-  /** The chunk's part: scores of earlier tokens ('lower') or of later ones ('upper'), times `other`. */
-  scores?: TensorInfo;
-  /** The scores' texture has the column of denominators. */
-  scoresDivide?: boolean;
-  triangle?: 'lower' | 'upper';
-  other?: Rows;
+  /** The chunk's part: scores of earlier tokens ('lower') or of later ones ('upper'), times \`other\`. */
+  inside?: {triangle: 'lower' | 'upper'; scores: GridTexture; other: Rows};
   /** Tokens and width of the result. */
   tokens: number;
   width: number;
-  /** How the result is finished: divided, scaled, or times the map's derivative at these mapped rows. */
-  finish: {kind: 'divide'} | {kind: 'scale'; by: number} | {kind: 'chain'; phi: Rows} | {kind: 'none'};
+  finish: Finish;
   /** Selects 0 where it is 0. */
   mask?: TensorInfo;
 }
 
-function triangleCode({triangle, other}: Reading, plan: Plan, columns: number, divides: boolean): string {
-  const half = plan.L / 2;
-  const row = columns / 2;
-  const right = (other as Rows).width / 2;
-  const lower = triangle === 'lower';
-  // Weights of pair t: along its row of the scores, or down its column.
-  return `
-  int chunk = (t / ${half}) * ${half};
-  int widthW = ${widthOf('W')};
-  int widthB = ${widthOf('B')};
-  ${
-    lower
-      ? `
-  ivec2 w = place((bh * queries + t) * ${row}, widthW);
-  ivec2 b = place((bh * strideB + startB + chunk) * ${right} + c / 2, widthB);
-  for (int u = chunk; u < t; u++) {
-    vec4 weight = texelFetch(W, w, 0);
-    sum += timesNN(weight, texelFetch(B, b, 0));
-    ${divides ? 'den += weight.xz + weight.yw;' : ''}
-    w = onward(w, 1, widthW);
-    b = onward(b, ${right}, widthB);
+/** Adds the chunk's part to \`sum\`, and where something is divided, its weights to \`den\`. */
+function insideCode({inside, finish}: Reading, {L}: Plan): string {
+  const divides = finish.kind === 'divide';
+  if (inside === undefined) {
+    return '';
   }
-  vec4 weight = texelFetch(W, w, 0);
-  vec4 x = texelFetch(B, b, 0);
+  if (inside.triangle === 'lower') {
+    return `
+  vec2 w0 = atW(unitW, row, 0);
+  vec2 b0 = atB(bh * strideB + startB + chunk, 0, column);
+  ${walk(
+    'row',
+    {w: ['w0', 'alongW'], b: ['b0', 'downB']},
+    `vec4 weight = texture(W, w); sum += timesNN(weight, texture(B, b)); ${divides ? 'den += weight.xz + weight.yw;' : ''}`,
+  )}
+  vec4 weight = texture(W, w0 + float(row) * alongW);
+  vec4 x = texture(B, b0 + float(row) * downB);
   sum.xy += weight.x * x.xy;
   sum.zw += weight.z * x.xy + weight.w * x.zw;
-  ${divides ? 'den += vec2(weight.x, weight.z + weight.w);' : ''}`
-      : `
-  ivec2 w = place((bh * queries + t) * ${row} + t - chunk, widthW);
-  ivec2 b = place((bh * strideB + startB + t) * ${right} + c / 2, widthB);
-  vec4 weight = texelFetch(W, w, 0);
-  vec4 x = texelFetch(B, b, 0);
+  ${divides ? 'den += vec2(weight.x, weight.z + weight.w);' : ''}`;
+  }
+  return `
+  vec2 w0 = atW(unitW, row, row);
+  vec2 b0 = atB(bh * strideB + startB + chunk, row, column);
+  vec4 weight = texture(W, w0);
+  vec4 x = texture(B, b0);
   sum.xy += weight.x * x.xy + weight.z * x.zw;
   sum.zw += weight.w * x.zw;
-  int last = min(chunk + ${half}, queries);
-  for (int u = t + 1; u < last; u++) {
-    w = onward(w, ${row}, widthW);
-    b = onward(b, ${right}, widthB);
-    sum += timesTN(texelFetch(W, w, 0), texelFetch(B, b, 0));
-  }`
-  }`;
+  w0 += downW;
+  b0 += downB;
+  int later = min(${L / 2}, (tokens + 1) / 2 - chunk * ${L / 2}) - row - 1;
+  ${walk('later', {w: ['w0', 'downW'], b: ['b0', 'downB']}, 'sum += timesTN(texture(W, w), texture(B, b));')}`;
 }
 
 function finishCode({finish}: Reading, {attrs}: Plan): string {
@@ -97,86 +89,84 @@ function finishCode({finish}: Reading, {attrs}: Plan): string {
     case 'chain':
       return attrs.featureMap === 'identity'
         ? ''
-        : `
-  int widthP = ${widthOf('P')};
-  ivec2 p = place((bh * strideP + startP + t) * ${finish.phi.width / 2} + c / 2, widthP);
-  sum *= derivative(texelFetch(P, p, 0));`;
-    case 'none':
-      return '';
+        : 'sum *= derivative(texture(P, atP(bh * strideP + startP + chunk, row, column)));';
   }
 }
 
-/** The number of tokens in the mean that slot t's state is. */
-const countCode = ({attrs, L}: Plan): string => {
-  const before = attrs.causal ? `(t / ${L / 2}) * ${L}` : 'tokens';
-  return `float count = float(max(1, ${before} + ${attrs.hasState ? 1 : 0}));`;
-};
+/** Multiplies means by the number of tokens that they are of. */
+function sumsFromMeans({attrs, L}: Plan): string {
+  const before = attrs.causal ? `chunk * ${L}` : 'over';
+  return `
+  float count = float(max(1, ${before} + ${attrs.hasState ? 1 : 0}));
+  sum *= count;
+  den *= count;`;
+}
 
 export function drawRead(drawing: Drawing, reading: Reading, plan: Plan): TensorInfo {
-  const {B, H, R, D, queries, attrs, means, Nk} = plan;
-  const {rows, states, outer, scores, triangle, other, tokens, width, finish, mask} = reading;
-  const divides = finish.kind === 'divide';
-  const chain = finish.kind === 'chain' && attrs.featureMap !== 'identity' ? finish.phi : null;
-  const columns = scoreColumns(plan) + (reading.scoresDivide ? 2 : 0);
-  const left = rows.width / 2;
-  const inner = (outer === 'NN' ? R : D) / 2;
+  const {B, H, R, D, L, attrs, means, Nk, overQueries, scores} = plan;
+  const {rows, states, outer, inside, tokens, width, finish, mask} = reading;
+  const chained = finish.kind === 'chain' && attrs.featureMap !== 'identity' ? finish.phi : null;
+  const weights = finish.kind === 'divide' ? finish.scores : inside?.scores;
   const writer = writerOf(B, H, tokens, width, attrs.dataFormat);
-  const info = drawing.draw({
-    name: `attention ${reading.name}`,
-    inputs: {
-      A: pairsOf(rows, plan),
-      S: statesView(states, plan),
-      ...(scores ? {W: asPairs(scores, columns, B * H * queries)} : {}),
-      ...(other ? {B: pairsOf(other, plan)} : {}),
-      ...(chain ? {P: pairsOf(chain, plan)} : {}),
-      ...(mask ? {Mask: maskView(mask)} : {}),
-    },
-    shape: writer.shape,
-    uniforms: {
-      heads: H,
-      tokens: Nk,
-      queries,
-      slots: states.slots,
-      startA: rows.start,
-      strideA: rows.stride,
-      startB: other?.start ?? 0,
-      strideB: other?.stride ?? 0,
-      startP: chain?.start ?? 0,
-      strideP: chain?.stride ?? 0,
-    },
-    code: `
-${WALK}${PRODUCTS}
+  const slot = `bh * slots + ${attrs.causal ? 'chunk' : '0'}`;
+  const info = drawing.draw(
+    {
+      name: `attention ${reading.name}`,
+      grids: {
+        A: rows.texture,
+        S: states.texture,
+        ...(weights ? {W: weights} : {}),
+        ...(inside ? {B: inside.other.texture} : {}),
+        ...(chained ? {P: chained.texture} : {}),
+      },
+      tensors: mask ? {Mask: maskView(mask)} : {},
+      uniforms: {
+        heads: H,
+        tokens,
+        over: Nk,
+        chunks: overQueries.chunks,
+        slots: states.slots,
+        startA: rows.start,
+        strideA: rows.stride,
+        startB: inside?.other.start ?? 0,
+        strideB: inside?.other.stride ?? 0,
+        startP: chained?.start ?? 0,
+        strideP: chained?.stride ?? 0,
+      },
+      code: `
+${PRODUCTS}
 ${writer.code}
-${chain ? derivativeCode(attrs.featureMap) : ''}
+${chained ? derivativeCode(attrs.featureMap) : ''}
 ${mask ? MASK : ''}
 void main() {
   int bh, t, c;
   locate(bh, t, c);
-  int widthA = ${widthOf('A')};
-  int widthS = ${widthOf('S')};
-  ivec2 a = place((bh * strideA + startA + t) * ${left}, widthA);
-  ivec2 s = place(((bh * slots + ${slotOf(plan)}) * ${R / 2} ${outer === 'NN' ? '' : '+ c / 2'}) * ${D / 2} ${outer === 'NN' ? '+ c / 2' : ''}, widthS);
+  int column = c / 2;
+  int chunk = t / ${L / 2};
+  int row = t - chunk * ${L / 2};
+  int unitW = bh * chunks + chunk;
   vec4 sum = vec4(0.);
-  for (int p = 0; p < ${inner}; p++) {
-    sum += times${outer}(texelFetch(A, a, 0), texelFetch(S, s, 0));
-    a = onward(a, 1, widthA);
-    s = onward(s, ${outer === 'NN' ? D / 2 : 1}, widthS);
-  }
-  ${means ? `${countCode(plan)} sum *= count;` : ''}
-  ${divides ? `vec2 den = texelFetch(W, place((bh * queries + t) * ${columns / 2} + ${columns / 2 - 1}, ${widthOf('W')}), 0).xz${means ? ' * count' : ''};` : ''}
-  ${triangle ? triangleCode(reading, plan, columns, divides) : ''}
+  vec2 den = ${finish.kind === 'divide' ? `texture(W, atW(unitW, row, ${scores.width - 1})).xz` : 'vec2(0.)'};
+  vec2 a0 = atA(bh * strideA + startA + chunk, row, 0);
+  vec2 s0 = ${outer === 'NN' ? `atS(${slot}, 0, column)` : `atS(${slot}, column, 0)`};
+  ${walk(
+    (outer === 'NN' ? R : D) / 2,
+    {a: ['a0', 'alongA'], s: ['s0', outer === 'NN' ? 'downS' : 'alongS']},
+    `sum += times${outer}(texture(A, a), texture(S, s));`,
+  )}
+  ${means ? sumsFromMeans(plan) : ''}
+  ${insideCode(reading, plan)}
   ${finishCode(reading, plan)}
   ${mask ? 'vec2 keep = readMask(bh, t); if (keep.x == 0.) sum.xy = vec2(0.); if (keep.y == 0.) sum.zw = vec2(0.);' : ''}
   ${width % 2 === 1 ? `if (c + 1 == ${width}) sum.yw = vec2(0.);` : ''}
   setOutput(sum);
 }
 `,
-  });
+    },
+    writer.shape,
+  );
+  const shape = attrs.dataFormat === 'BHND' ? [B, H, tokens, width] : [B, tokens, H, width];
   return writer.unfinished
     ? drawHeads(drawing, info, tokens, width, plan)
-    : viewed(drawing.keep(info), userShape(tokens, width, plan));
-}
-
-function userShape(N: number, width: number, {B, H, attrs}: Plan): number[] {
-  return attrs.dataFormat === 'BHND' ? [B, H, N, width] : [B, N, H, width];
+    : viewed(drawing.keep(info), shape);
 }

@@ -1,40 +1,46 @@
 /**
- * The first pass: phi(q), phi(k) and [v, 1] of each head one below the other in one texture, [BH, 2 rows, W], with
- * zeros wherever the mask is 0 and beyond the last token, feature or value. All later passes read it without a test.
+ * The first pass: phi(q), phi(k) and [v, 1] of every head, chunk by chunk, in one texture, with zeros wherever the mask
+ * is 0 and beyond the last token, feature or value. All later passes read it without a test.
  */
-import type {TensorInfo} from '@tensorflow/tfjs-core';
-import type {Drawing, Pass} from '../../webgl/draw';
+import type {Drawing} from '../../webgl/draw';
+import type {GridTexture} from '../../webgl/grid';
 import type {LinearAttentionInputs} from '../spec';
 import {MASK, maskView, readerOf} from './layout';
 import {mapCode} from './maps';
 import type {Plan} from './plan';
 
-/** Where a head's rows of one kind begin, in pairs, within `stride` pairs; `width` is the texture's. */
+/** Rows of one kind: chunk c of head bh is unit bh * stride + start + c. */
 export interface Rows {
-  info: TensorInfo;
+  texture: GridTexture;
   start: number;
   stride: number;
-  width: number;
 }
 
-export function drawRows(drawing: Drawing, inputs: LinearAttentionInputs, plan: Plan): TensorInfo {
-  const {B, H, Nq, Nk, r, d, W, queries, keys, rows, attrs} = plan;
+export function drawRows(drawing: Drawing, inputs: LinearAttentionInputs, plan: Plan): GridTexture {
+  const {H, Nq, Nk, r, d, L, overQueries, overKeys, rows, attrs} = plan;
   const readers = {
     q: readerOf(drawing.backend, inputs.q, attrs.dataFormat, 'Q'),
     k: readerOf(drawing.backend, inputs.k, attrs.dataFormat, 'K'),
     v: readerOf(drawing.backend, inputs.v, attrs.dataFormat, 'V'),
   };
-  const pass: Pass = {
-    name: 'attention rows',
-    inputs: {
-      Q: readers.q.info,
-      K: readers.k.info,
-      V: readers.v.info,
-      ...(attrs.hasMask ? {Mask: maskView(inputs.mask)} : {}),
-    },
-    shape: [1, B * H, 2 * rows, W],
-    uniforms: {heads: H, queries, keys, lengthQ: Nq, lengthK: Nk, lengthV: Nk},
-    code: `
+  return drawing.drawGrid(
+    {
+      name: 'attention rows',
+      tensors: {
+        Q: readers.q.info,
+        K: readers.k.info,
+        V: readers.v.info,
+        ...(attrs.hasMask ? {Mask: maskView(inputs.mask)} : {}),
+      },
+      uniforms: {
+        heads: H,
+        queries: overQueries.chunks,
+        keys: overKeys.chunks,
+        lengthQ: Nq,
+        lengthK: Nk,
+        lengthV: Nk,
+      },
+      code: `
 ${mapCode(attrs.featureMap)}
 ${readers.q.code}
 ${readers.k.code}
@@ -47,41 +53,43 @@ vec4 within(vec4 x, bvec2 row, bvec2 column) {
     row.y && column.x ? x.z : 0., row.y && column.y ? x.w : 0.);
 }
 void main() {
-  ivec4 o = getOutputCoords();
-  int bh = o.y;
-  int t = o.z / 2;
-  int c = o.w;
-  bvec2 feature = lessThan(ivec2(c, c + 1), ivec2(${r}));
-  if (t < queries) {
-    bvec2 row = lessThan(ivec2(2 * t, 2 * t + 1), ivec2(lengthQ));
-    setOutput(row.x && c < ${r} ? within(phi(readQ(bh, t, c)), row, feature) : vec4(0.));
-    return;
+  int unit, row, column;
+  if (!locate(unit, row, column)) { setOutput(vec4(0.)); return; }
+  int stride = queries + 2 * keys;
+  int bh = unit / stride;
+  int chunk = unit - bh * stride;
+  bool isQuery = chunk < queries;
+  bool isKey = !isQuery && chunk < queries + keys;
+  chunk -= isQuery ? 0 : isKey ? queries : queries + keys;
+  int t = chunk * ${L / 2} + row;
+  int c = 2 * column;
+  bvec2 inRow = lessThan(ivec2(2 * t, 2 * t + 1), ivec2(isQuery ? lengthQ : lengthK));
+  if (!inRow.x) { setOutput(vec4(0.)); return; }
+  if (!isQuery) {
+    bvec2 kept = notEqual(readMask(bh, t), vec2(0.));
+    inRow = bvec2(kept.x, inRow.y && kept.y);
   }
-  bool isKey = t < queries + keys;
-  t -= isKey ? queries : queries + keys;
-  bvec2 row = lessThan(ivec2(2 * t, 2 * t + 1), ivec2(lengthK));
-  if (!row.x) {
-    setOutput(vec4(0.));
-    return;
-  }
-  bvec2 kept = notEqual(readMask(bh, t), vec2(0.));
-  row = bvec2(kept.x, row.y && kept.y);
-  if (isKey) {
-    setOutput(c < ${r} ? within(phi(readK(bh, t, c)), row, feature) : vec4(0.));
+  if (isQuery || isKey) {
+    bvec2 feature = lessThan(ivec2(c, c + 1), ivec2(${r}));
+    if (!feature.x) { setOutput(vec4(0.)); return; }
+    vec4 x = isQuery ? readQ(bh, t, c) : readK(bh, t, c);
+    setOutput(within(phi(x), inRow, feature));
     return;
   }
   bvec2 value = lessThan(ivec2(c, c + 1), ivec2(${d}));
   bvec2 one = equal(ivec2(c, c + 1), ivec2(${d}));
-  vec4 v = c < ${d} ? within(readV(bh, t, c), row, value) : vec4(0.);
-  setOutput(v + within(vec4(1.), row, one));
+  vec4 v = value.x ? within(readV(bh, t, c), inRow, value) : vec4(0.);
+  setOutput(v + within(vec4(1.), inRow, one));
 }
 `,
-  };
-  return drawing.draw(pass);
+    },
+    rows,
+  );
 }
 
 /** The parts of the texture. */
-export function partsOf(info: TensorInfo, {queries, keys, rows, W}: Plan): {q: Rows; k: Rows; v: Rows} {
-  const part = (start: number): Rows => ({info, start, stride: rows, width: W});
+export function partsOf(texture: GridTexture, {overQueries, overKeys}: Plan): {q: Rows; k: Rows; v: Rows} {
+  const [queries, keys] = [overQueries.chunks, overKeys.chunks];
+  const part = (start: number): Rows => ({texture, start, stride: queries + 2 * keys});
   return {q: part(0), k: part(queries), v: part(queries + keys)};
 }

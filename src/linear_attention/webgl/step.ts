@@ -26,42 +26,46 @@ export function step(
 ): [output: TensorInfo, s: TensorInfo, z: TensorInfo] {
   const [B, H, r] = q.shape;
   const d = v.shape[2];
-  const token = (x: TensorInfo) => viewed(x, [1, B, H, x.shape[2]]);
+  const token = (x: TensorInfo) => viewed(x, [1, B, H, x.shape[x.shape.length - 1]]);
   const state = (x: TensorInfo) => viewed(x, [1, B * H, r, d]);
   const uniforms = {heads: H};
-  const nextS = drawing.draw({
-    name: 'attention step s',
-    inputs: {K: token(k), V: token(v), S: state(s)},
-    shape: [B * H, r, d],
-    uniforms,
-    code: `
+  const nextS = drawing.draw(
+    {
+      name: 'attention step s',
+      tensors: {K: token(k), V: token(v), S: state(s)},
+      uniforms,
+      code: `
 ${mapCode(featureMap)}${TOKEN('K')}${TOKEN('V')}
 void main() {
-  ivec3 o = getOutputCoords();
-  vec4 f = phi(tokenK(o.x, o.y).xxyy);
-  setOutput(getS(0, o.x, o.y, o.z) + f * tokenV(o.x, o.z).xyxy);
+  ivec4 o = getOutputCoords();
+  vec4 f = phi(tokenK(o.y, o.z).xxyy);
+  setOutput(getS(0, o.y, o.z, o.w) + f * tokenV(o.y, o.w).xyxy);
 }
 `,
-  });
-  const nextZ = drawing.draw({
-    name: 'attention step z',
-    inputs: {K: token(k), Z: token(z)},
-    shape: [B, H, r],
-    uniforms,
-    code: `
+    },
+    [1, B * H, r, d],
+  );
+  const nextZ = drawing.draw(
+    {
+      name: 'attention step z',
+      tensors: {K: token(k), Z: token(z)},
+      uniforms,
+      code: `
 ${mapCode(featureMap)}
 void main() {
-  ivec3 o = getOutputCoords();
-  setOutput(getZ(0, o.x, o.y, o.z) + phi(getK(0, o.x, o.y, o.z)));
+  ivec4 o = getOutputCoords();
+  setOutput(getZ(0, o.y, o.z, o.w) + phi(getK(0, o.y, o.z, o.w)));
 }
 `,
-  });
-  const output = drawing.draw({
-    name: 'attention step output',
-    inputs: {Q: token(q), S: state(nextS), ...(normalize ? {Z: token(nextZ)} : {})},
-    shape: [B, H, d],
-    uniforms,
-    code: `
+    },
+    [1, B, H, r],
+  );
+  const output = drawing.draw(
+    {
+      name: 'attention step output',
+      tensors: {Q: token(q), S: state(nextS), ...(normalize ? {Z: token(nextZ)} : {})},
+      uniforms,
+      code: `
 ${mapCode(featureMap)}${TOKEN('Q')}${normalize ? TOKEN('Z') : ''}
 vec2 read(int bh, int c) {
   vec2 sum = vec2(0.);
@@ -80,11 +84,17 @@ vec2 read(int bh, int c) {
   return ${normalize ? `den == 0. ? vec2(0.) : sum / (den + ${float(eps)})` : `sum * ${float(scale)}`};
 }
 void main() {
-  ivec3 o = getOutputCoords();
-  int bh = o.x * heads + o.y;
-  setOutput(vec4(read(bh, o.z), o.y + 1 < heads ? read(bh + 1, o.z) : vec2(0.)));
+  ivec4 o = getOutputCoords();
+  int bh = o.y * heads + o.z;
+  setOutput(vec4(read(bh, o.w), o.z + 1 < heads ? read(bh + 1, o.w) : vec2(0.)));
 }
 `,
-  });
-  return [drawing.keep(output), viewed(drawing.keep(nextS), s.shape), drawing.keep(nextZ)];
+    },
+    [1, B, H, d],
+  );
+  return [
+    viewed(drawing.keep(output), [B, H, d]),
+    viewed(drawing.keep(nextS), s.shape),
+    viewed(drawing.keep(nextZ), z.shape),
+  ];
 }
