@@ -184,6 +184,18 @@ export abstract class AttentionLayer extends tfl.layers.Layer {
     });
   }
 
+  /**
+   * Queries, keys and values as attention compares them, [B,N,H,.]: projected, and turned where `rotary` is 'input'.
+   * For looking at weights (`impliedAttention`) and for distillation. The caller disposes them.
+   */
+  heads(query: tf.Tensor, value: tf.Tensor = query, key: tf.Tensor = value): Heads {
+    const [q, k, v] = tf.tidy(() => {
+      const heads = this.rotateInput(this.project(query, value, key), 0);
+      return [heads.q, heads.k, heads.v];
+    });
+    return {q, k, v};
+  }
+
   private project(query: tf.Tensor, value: tf.Tensor, key: tf.Tensor): Heads {
     const into = ({kernel, bias}: Projection, x: tf.Tensor) =>
       projectIntoHeads(toFloat(x), kernel.read() as tf.Tensor3D, bias === null ? null : bias.read());

@@ -114,7 +114,8 @@ export class LinearAttention extends AttentionLayer {
     }
   }
 
-  private readMapWeights(): tf.NamedTensorMap | undefined {
+  /** The feature map's weights by name, live; undefined when it has none. Not to be disposed. */
+  featureMapWeights(): tf.NamedTensorMap | undefined {
     const entries = Object.entries(this.mapWeights).map(([name, weight]) => [name, weight.read()]);
     return entries.length === 0 ? undefined : Object.fromEntries(entries);
   }
@@ -134,7 +135,7 @@ export class LinearAttention extends AttentionLayer {
 
   /** What every kernel call of this layer is given. */
   private common() {
-    const featureMapWeights = this.readMapWeights();
+    const featureMapWeights = this.featureMapWeights();
     return {
       featureMap: this.featureMap,
       normalize: this.normalize,
@@ -150,7 +151,7 @@ export class LinearAttention extends AttentionLayer {
     positions: number | Int32Array,
   ): [turned: Side, plain: Side] {
     const {featureMap: map, fn} = this;
-    const weights = this.readMapWeights();
+    const weights = this.featureMapWeights();
     const turn = (x: tf.Tensor4D, at: number | Int32Array) => this.rotated(x, at);
     const [, Nq, , r] = q.shape;
     if (segmentLength(map, {r, d: this.options.valueDim, Nq, Nk: k.shape[1]}) !== null) {

@@ -1,7 +1,7 @@
 import type * as tfl from '@tensorflow/tfjs-layers';
 import {check, checkInteger} from '../src/errors';
 import {mixSeed} from '../src/random';
-import {innerLayers} from '../src/tfjs';
+import {flatLayers} from '../src/tfjs';
 import {LinearAttention} from './linear_attention';
 
 const FN = 'layers.redrawFeatures';
@@ -21,18 +21,12 @@ const FN = 'layers.redrawFeatures';
  */
 export function redrawFeatures(model: tfl.LayersModel, seed: number): number {
   checkInteger(FN, 'seed', seed, Number.MIN_SAFE_INTEGER);
-  const layers = [...new Set(attentionLayers(model.layers))].filter(
-    ({featureMap}) => featureMap.redraw !== undefined,
-  );
+  const layers = [...new Set(flatLayers(model))]
+    .filter((layer) => layer instanceof LinearAttention)
+    .filter(({featureMap}) => featureMap.redraw !== undefined);
   check(layers.length > 0, FN, () => 'the model has no LinearAttention layer with a random feature map.');
   layers.forEach((layer, index) => {
     layer.redraw(mixSeed(seed, index));
   });
   return layers.length;
 }
-
-/** Those of nested models too. */
-const attentionLayers = (layers: tfl.layers.Layer[]): LinearAttention[] =>
-  layers.flatMap((layer) =>
-    layer instanceof LinearAttention ? [layer] : attentionLayers(innerLayers(layer) ?? []),
-  );

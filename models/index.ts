@@ -5,6 +5,7 @@ export {
   characterTokenizer,
   characterTokenizerFromJSON,
 } from './character_tokenizer';
+export {type ConvertOptions, convert} from './convert';
 export {transformer} from './transformer';
 export type {
   AttentionKind,

@@ -52,9 +52,11 @@ export function graphCall(tensor: tfl.SymbolicTensor): GraphCall {
   return {layer, inputs: isInput ? [] : node.inputTensors, outputs: node.outputTensors};
 }
 
-/** The layers of a model in another model's graph; null for a layer that is none. */
-export function innerLayers(layer: unknown): AnyLayer[] | null {
-  return innerGraph(layer) === null ? null : (layer as tfl.LayersModel).layers;
+/** All layers of a model, those of nested models in the nested model's place. */
+export function flatLayers({layers}: {layers: AnyLayer[]}): AnyLayer[] {
+  return layers.flatMap((layer) =>
+    innerGraph(layer) === null ? [layer] : flatLayers(layer as tfl.LayersModel),
+  );
 }
 
 /** The inputs and outputs of a model that was built, which a layer in another model's graph may be; else null. */

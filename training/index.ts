@@ -3,7 +3,15 @@ export type {CheckpointStore} from './checkpoint_store';
 export {clipByGlobalNorm, globalNorm} from './clipping';
 export {type CompileArgs, compile} from './compile';
 export type {TokenIds, TrainingData} from './data';
+export {type DistilledLayer, type DistillOptions, distill} from './distill';
 export {type EvaluateOptions, type Evaluation, evaluate} from './evaluate';
+export {
+  type LinearizeOptions,
+  type LinearizeResult,
+  type LinearizeStage,
+  linearize,
+  type StageReport,
+} from './linearize';
 export {loadModel, saveModel} from './model_files';
 export {
   type ProgressPrinter,
