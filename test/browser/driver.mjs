@@ -4,7 +4,7 @@
  *
  * Requests are {id, page, call, args}: evaluates window[call](...args) in the page of that name, opened when first
  * named, and answers {id, result} or {id, error}; {id, close: page} closes one. The argument is the entry point of a
- * script that every page loads, or a module (.mjs) whose files() are the site: pages are then named by their paths. With
+ * script that every page loads, or a module (site.mjs) whose files() are the site, where pages are named by paths. With
  * --check it only says whether a browser can be had: exit code 0 or 1.
  */
 import {readFileSync} from 'node:fs';
@@ -50,7 +50,7 @@ async function bundled(entry) {
 const entry = process.argv[2] ?? join(here, 'page.ts');
 const wasmNames = ['tfjs-backend-wasm.wasm', 'tfjs-backend-wasm-simd.wasm'];
 async function siteOf(path) {
-  if (path.endsWith('.mjs')) {
+  if (path.endsWith('site.mjs')) {
     return (await import(pathToFileURL(path).href)).files();
   }
   return {
