@@ -26,7 +26,7 @@ async function setUp() {
   if (!works(tfjsNode) && !(await installOrdinarily(tfjsNode))) {
     installFromWheel(tfjsNode);
   }
-  // buildNativeOperation(tfjsNode);
+  buildNativeOperation(tfjsNode);
 }
 
 try {

@@ -12,7 +12,7 @@ import {LayerNorm} from './layer_norm/spec';
 import {composedKernels} from './linear_attention/composed_kernels';
 import {cpuKernels} from './linear_attention/cpu';
 import {linearAttentionGradient} from './linear_attention/gradient';
-import {NODE_PIECES} from './linear_attention/node_pieces';
+import {nodeKernels} from './linear_attention/node';
 import {LinearAttention} from './linear_attention/spec';
 import {LinearAttentionStep, linearAttentionStepGradient} from './linear_attention/step';
 import {wasmKernels} from './linear_attention/wasm';
@@ -29,7 +29,7 @@ const OWN_KERNELS: {[backend: string]: tf.KernelConfig[]} = {
   wasm: [...wasmKernels, wasmStepKernel, ...geluWasm, ...layerNormKernels['wasm'], ...adamWKernels['wasm']],
   webgl: [...webglKernels],
   webgpu: [...webgpuKernels],
-  tensorflow: [...composedKernels('tensorflow', NODE_PIECES)],
+  tensorflow: [...nodeKernels],
 };
 
 /** Registers what `backend` lacks. tfjs warns about duplicates, so a kernel that is there stays. */

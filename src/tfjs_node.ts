@@ -13,6 +13,7 @@ interface Attribute {
 /** The parts of the backend that our kernels use. */
 export interface NodeBackend {
   binding: {[constant: string]: number} & {TF_Version: string; getNumOfTensors(): number};
+  isUsingGpuDevice: boolean;
   executeMultipleOutputs(
     name: string,
     attributes: Attribute[],

@@ -3,12 +3,11 @@
  *
  *     check.mjs binding FILE           the compiled binding multiplies matrices
  *     check.mjs package FOLDER         tfjs-node does
- *     check.mjs operation FILE FOLDER  the native operation runs in tfjs-node's TensorFlow
+ *     check.mjs operation FILE FOLDER TAG  the native operation runs in tfjs-node's TensorFlow
  */
 import {createRequire} from 'node:module';
-import {join} from 'node:path';
 
-const [what, path, folder] = process.argv.slice(2);
+const [what, path, folder, tag] = process.argv.slice(2);
 const require = createRequire(import.meta.url);
 const A = Float32Array.of(1, 2, 3, 4);
 const B = Float32Array.of(5, 6, 7, 8);
@@ -34,6 +33,6 @@ if (what === 'binding') {
   expect(tf.matMul(tf.tensor(A, [2, 2]), tf.tensor(B, [2, 2])).dataSync(), [19, 22, 43, 50]);
   if (what === 'operation') {
     const {checkOperation} = await import('./check_operation.mjs');
-    checkOperation(tf, join(path));
+    checkOperation(tf, path, tag);
   }
 }

@@ -11,7 +11,11 @@ import {check, partsOf} from './tfjs_node.mjs';
 /** In the repository, and where the build puts it for the package. */
 const SOURCES = ['../../src/node/native/linear_attention.cc', '../linear_attention.cc'];
 
-export const FLAGS = ['-std=c++17', '-O3', '-fno-math-errno', '-fno-trapping-math', '-fPIC', '-pthread'];
+/** Not -ffast-math: NaN and infinity must come through. `nodelete`: TensorFlow keeps our functions for good. */
+const FLAGS = [
+  ...['-std=c++17', '-O3', '-fno-math-errno', '-fno-trapping-math', '-fPIC', '-pthread'],
+  ...['-Wall', '-Wno-psabi', '-Wl,-z,nodelete'],
+];
 
 export function nativeSource() {
   const paths = SOURCES.map((path) => fileURLToPath(new URL(path, import.meta.url)));
@@ -36,10 +40,10 @@ export function buildNativeOperation(tfjsNode) {
     putInPlace(addon, (temporary) => {
       const output = join(temporary, 'made.node');
       command('g++', [
-        ...[...FLAGS, '-shared', `-I${nodeHeaders()}`, nativeSource()],
+        ...[...FLAGS, '-shared', `-DTFLA_TAG="${nativeTag()}"`, `-I${nodeHeaders()}`, nativeSource()],
         ...[`-L${tfjsNode.libraries}`, '-l:libtensorflow_framework.so.2', '-o', output],
       ]);
-      check('operation', output, tfjsNode.root);
+      check('operation', output, tfjsNode.root, nativeTag());
       return output;
     });
     setMark(mark, parts);

@@ -61,7 +61,8 @@ export function asSequence(
   };
 }
 
-const sequenceAttrs = (attrs: LinearAttentionStepAttrs): LinearAttentionAttrs => ({
+/** The step's attributes as those of a sequence. */
+export const sequenceAttrs = (attrs: LinearAttentionStepAttrs): LinearAttentionAttrs => ({
   ...attrs,
   updateRule: 'linear',
   causal: true,
