@@ -11,6 +11,7 @@ import {layerNormKernels} from './layer_norm/kernels';
 import {LayerNorm} from './layer_norm/spec';
 import {composedKernels} from './linear_attention/composed_kernels';
 import {cpuKernels} from './linear_attention/cpu';
+import {cpuStepKernel} from './linear_attention/cpu_step';
 import {linearAttentionGradient} from './linear_attention/gradient';
 import {nodeKernels} from './linear_attention/node';
 import {LinearAttention} from './linear_attention/spec';
@@ -25,7 +26,7 @@ const KNOWN_BACKENDS = ['cpu', 'wasm', 'webgl', 'webgpu', 'tensorflow'];
 
 /** Kernels written for one backend, by its name. The composed form serves every other. */
 const OWN_KERNELS: {[backend: string]: tf.KernelConfig[]} = {
-  cpu: [...cpuKernels, ...geluCpu, ...layerNormKernels['cpu'], ...adamWKernels['cpu']],
+  cpu: [...cpuKernels, cpuStepKernel, ...geluCpu, ...layerNormKernels['cpu'], ...adamWKernels['cpu']],
   wasm: [...wasmKernels, wasmStepKernel, ...geluWasm, ...layerNormKernels['wasm'], ...adamWKernels['wasm']],
   webgl: [...webglKernels],
   webgpu: [...webgpuKernels],

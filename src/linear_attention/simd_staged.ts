@@ -15,6 +15,22 @@ export const stagingBytes = (): number => memory?.buffer.byteLength ?? 0;
 
 type Arrays = ConstructorParameters<typeof Staged>[2];
 
+/** The kernels' own memory, of at least `bytes` bytes. */
+function reserve(bytes: number): WebAssembly.Memory {
+  memory ??= new WebAssembly.Memory({initial: 1, maximum: PAGE});
+  const missing = bytes - memory.buffer.byteLength;
+  if (missing > 0) {
+    memory.grow(Math.ceil(missing / PAGE));
+  }
+  return memory;
+}
+
+/** The SIMD module over the kernels' own memory, or null where it cannot run. */
+export const stagedSimd = (): SimdExports | null => instantiate<SimdExports>(scanWasm, reserve(PAGE));
+
+/** The kernels' own memory as numbers, at least `bytes` bytes. */
+export const stagingNumbers = (bytes: number): Float32Array => new Float32Array(reserve(bytes).buffer);
+
 /** Sets up a call on `arrays`, or returns null where SIMD cannot run. */
 function prepare(
   arrays: Arrays,
@@ -22,20 +38,15 @@ function prepare(
   attrs: LinearAttentionAttrs,
   backward: boolean,
 ): SimdAttention | null {
-  memory ??= new WebAssembly.Memory({initial: 1, maximum: PAGE});
-  const simd = instantiate<SimdExports>(scanWasm, memory);
+  const simd = stagedSimd();
   if (simd === null) {
     return null;
   }
   const plan = planOf(dims, attrs, backward);
   const names = backward ? STAGED_BACKWARD : STAGED_FORWARD;
-  const bytes = plan.bytes + 4 * Staged.size(names, plan.heads, plan.block, dims);
-  const missing = bytes - memory.buffer.byteLength;
-  if (missing > 0) {
-    memory.grow(Math.ceil(missing / PAGE));
-  }
-  const args = new Arguments(memory.buffer, 0, plan, dims, attrs);
-  const storage = new Staged(new Float32Array(memory.buffer), plan.bytes, arrays, dims, attrs.dataFormat);
+  const numbers = stagingNumbers(plan.bytes + 4 * Staged.size(names, plan.heads, plan.block, dims));
+  const args = new Arguments(numbers.buffer, 0, plan, dims, attrs);
+  const storage = new Staged(numbers, plan.bytes, arrays, dims, attrs.dataFormat);
   return new SimdAttention(simd, args, storage, dims, attrs);
 }
 
