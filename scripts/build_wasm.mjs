@@ -12,6 +12,7 @@ const checkOnly = process.argv.includes('--check');
 /** One module a line: the generated file's name, its source below src/wasm/assembly, further compiler flags. */
 const MODULES = [
   {name: 'scan', source: 'scan.ts', flags: []},
+  {name: 'scanRelaxed', source: 'scan.ts', flags: ['--enable', 'relaxed-simd']},
   {name: 'gemm', source: 'gemm.ts', flags: []},
   {name: 'gelu', source: 'gelu.ts', flags: []},
   {name: 'training', source: 'training.ts', flags: []},
@@ -56,41 +57,70 @@ async function compile({name, source, flags}) {
 
 /**
  * The module shares tfjs's linear memory, so it must own nothing in it: no data segments, no stack pointer or other
- * mutable global, and nothing imported but that memory.
+ * global, and nothing imported but that memory. Read from the bytes, because the Node that builds may lack relaxed SIMD.
  */
 function checkModule(name, bytes) {
-  const module = new WebAssembly.Module(bytes);
-  const imports = WebAssembly.Module.imports(module);
   const problem = (text) => {
     throw new Error(`${name}: the compiled module ${text}`);
   };
-  if (imports.length !== 1 || imports[0].kind !== 'memory') {
-    problem(`must import one memory and nothing else; it imports ${JSON.stringify(imports)}`);
-  }
-  const others = WebAssembly.Module.exports(module).filter(({kind}) => kind !== 'function');
-  if (others.length > 0) {
-    problem(`must export functions only; it exports ${JSON.stringify(others)}`);
-  }
+  const found = new Set();
   for (const {id, body} of sections(bytes)) {
-    if (id === 11) problem('has a data section');
-    if (id === 8) problem('has a start function');
-    if (id === 6 && body[0] !== 0) problem('has globals');
+    found.add(id);
+    const read = reader(body);
+    const count = read.number();
+    if (id === IMPORTS) {
+      const imported = `${read.name()}.${read.name()}`;
+      if (count !== 1 || imported !== 'env.memory' || read.number() !== MEMORY) {
+        problem(`must import env.memory and nothing else; it imports ${count} things, ${imported} first`);
+      }
+    } else if (id === EXPORTS) {
+      for (let i = 0; i < count; i++) {
+        const exported = read.name();
+        if (read.number() !== FUNCTION) problem(`must export functions only; it exports ${exported}`);
+        read.number();
+      }
+    } else if (id === MEMORIES || (id === GLOBALS && count > 0) || id === START || id === DATA) {
+      problem(`has a section of kind ${id}: a memory, globals, a start function or data`);
+    }
   }
+  if (!found.has(IMPORTS) || !found.has(EXPORTS)) {
+    problem('imports no memory or exports nothing');
+  }
+}
+
+const [IMPORTS, MEMORIES, GLOBALS, EXPORTS, START, DATA] = [2, 5, 6, 7, 8, 11];
+const [FUNCTION, MEMORY] = [0, 2];
+
+/** Reads unsigned LEB128 numbers and names, one after the other. */
+function reader(bytes) {
+  let at = 0;
+  const number = () => {
+    let value = 0;
+    for (let shift = 0, more = true; more; shift += 7) {
+      const byte = bytes[at++];
+      value |= (byte & 127) << shift;
+      more = byte >= 128;
+    }
+    return value;
+  };
+  const name = () => {
+    const length = number();
+    at += length;
+    return Buffer.from(bytes.subarray(at - length, at)).toString();
+  };
+  const take = (length) => {
+    at += length;
+    return bytes.subarray(at - length, at);
+  };
+  return {number, name, take, done: () => at >= bytes.length};
 }
 
 /** The sections of a module: id and bytes. */
 function* sections(bytes) {
-  let at = 8;
-  while (at < bytes.length) {
-    const id = bytes[at++];
-    let size = 0;
-    for (let shift = 0, more = true; more; shift += 7) {
-      const byte = bytes[at++];
-      size |= (byte & 127) << shift;
-      more = byte >= 128;
-    }
-    yield {id, body: bytes.subarray(at, at + size)};
-    at += size;
+  const read = reader(bytes.subarray(8));
+  while (!read.done()) {
+    const id = read.number();
+    yield {id, body: read.take(read.number())};
   }
 }
 
@@ -98,7 +128,7 @@ mkdirSync('src/wasm/generated', {recursive: true});
 let stale = 0;
 for (const entry of MODULES) {
   const bytes = await compile(entry);
-  const file = `src/wasm/generated/${entry.name}.ts`;
+  const file = `src/wasm/generated/${entry.name.replace(/[A-Z]/g, (c) => `_${c.toLowerCase()}`)}.ts`;
   const text = [
     `/** Compiled from src/wasm/assembly/${entry.source} by \`npm run build:wasm\`: do not edit. */`,
     `export const ${entry.name}Wasm =\n  '${Buffer.from(bytes).toString('base64')}';\n`,

@@ -11,6 +11,7 @@ import {
   plainBackward,
   plainForward,
 } from '../src/linear_attention/plain';
+import {RELAXED_SIMD_FLAG} from '../src/linear_attention/simd_module';
 import {stagedForward, stagingBytes} from '../src/linear_attention/simd_staged';
 import type {DataFormat, Dims, LinearAttentionAttrs} from '../src/linear_attention/spec';
 import {LinearAttention, LinearAttentionGrad} from '../src/linear_attention/spec';
@@ -18,7 +19,7 @@ import {LinearAttentionStep} from '../src/linear_attention/step';
 import {POINTWISE_MAPS, pointwiseScalar} from '../src/pointwise';
 import {random} from '../src/random';
 import {wasmMemory} from '../src/tfjs';
-import {disableSimd, hasSimd} from '../src/wasm/instance';
+import {disableSimd, hasRelaxedSimd, hasSimd} from '../src/wasm/instance';
 import {BACKENDS, describeOnBackends, expectNoLeak} from './helpers/backends';
 import {difference, FLOAT32} from './helpers/compare';
 import {randomNumbers} from './helpers/random_numbers';
@@ -234,6 +235,25 @@ describeOnBackends('linearAttention in SIMD', (backend) => {
     } finally {
       disableSimd(false);
     }
+  });
+
+  test('relaxed SIMD, where it is asked for and there, gives the same to rounding', async () => {
+    const want = await everything(3);
+    tf.env().set(RELAXED_SIMD_FLAG, true);
+    try {
+      const got = await everything(3);
+      got.forEach((values, i) => {
+        expect(difference(values, want[i], FLOAT32)).toBeNull();
+      });
+      if (hasRelaxedSimd()) {
+        expect(got).not.toEqual(want);
+      } else {
+        expect(got).toEqual(want);
+      }
+    } finally {
+      tf.env().set(RELAXED_SIMD_FLAG, false);
+    }
+    expect(await everything(3)).toEqual(want);
   });
 
   test('20 repeats give the same bits', async () => {

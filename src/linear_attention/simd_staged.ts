@@ -1,9 +1,8 @@
 /** The SIMD kernels on arrays of JavaScript's: through a memory of their own, about 1 MB whatever the length. */
-import {scanWasm} from '../wasm/generated/scan';
-import {instantiate} from '../wasm/instance';
 import type {PlainGradients, PlainInputs, PlainOutputs} from './plain';
 import {Arguments, planOf, type SimdExports} from './simd_arguments';
 import {SimdAttention, STAGED_BACKWARD, STAGED_FORWARD} from './simd_attention';
+import {simdOver} from './simd_module';
 import {Staged} from './simd_storage';
 import type {Dims, LinearAttentionAttrs} from './spec';
 
@@ -26,7 +25,7 @@ function reserve(bytes: number): WebAssembly.Memory {
 }
 
 /** The SIMD module over the kernels' own memory, or null where it cannot run. */
-export const stagedSimd = (): SimdExports | null => instantiate<SimdExports>(scanWasm, reserve(PAGE));
+export const stagedSimd = (): SimdExports | null => simdOver(reserve(PAGE));
 
 /** The kernels' own memory as numbers, at least `bytes` bytes. */
 export const stagingNumbers = (bytes: number): Float32Array => new Float32Array(reserve(bytes).buffer);

@@ -4,11 +4,10 @@
  */
 import type {KernelConfig, TensorInfo} from '@tensorflow/tfjs-core';
 import {wasmMemory, wasmOffset, wasmOutput, wasmView, withWasmScratch} from '../tfjs';
-import {scanWasm} from '../wasm/generated/scan';
-import {instantiate} from '../wasm/instance';
 import {backwardOfArrays, forwardOfArrays} from './arrays';
 import {Arguments, planOf, type SimdExports} from './simd_arguments';
 import {SimdAttention} from './simd_attention';
+import {simdOver} from './simd_module';
 import {InPlace} from './simd_storage';
 import {
   attrsOf,
@@ -26,7 +25,7 @@ import {
 /** The SIMD module over the backend's memory, or null where one of the two is missing. */
 function simdOf(backend: object): {simd: SimdExports; memory: WebAssembly.Memory} | null {
   const memory = wasmMemory(backend);
-  const simd = memory && instantiate<SimdExports>(scanWasm, memory);
+  const simd = memory && simdOver(memory);
   return simd && memory && {simd, memory};
 }
 

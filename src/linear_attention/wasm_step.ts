@@ -2,9 +2,7 @@
 import type {KernelConfig, TensorInfo} from '@tensorflow/tfjs-core';
 import {POINTWISE_MAPS} from '../pointwise';
 import {disposeInfo, keptWasmScratch, wasmMemory, wasmOffset, wasmOutput} from '../tfjs';
-import {scanWasm} from '../wasm/generated/scan';
-import {instantiate} from '../wasm/instance';
-import type {SimdExports} from './simd_arguments';
+import {simdOver} from './simd_module';
 import {
   asSequence,
   LinearAttentionStep,
@@ -17,7 +15,7 @@ import {wasmForward} from './wasm';
 
 function run(backend: object, inputs: LinearAttentionStepInputs, attrs: LinearAttentionStepAttrs) {
   const memory = wasmMemory(backend);
-  const simd = memory && instantiate<SimdExports>(scanWasm, memory);
+  const simd = memory && simdOver(memory);
   if (!simd) {
     const sequence = asSequence(inputs, attrs);
     const [output, newS, newZ, inverse] = wasmForward(backend, sequence.inputs, sequence.attrs);

@@ -12,6 +12,20 @@ const SIMD_PROBE = [
   11,
 ];
 
+/** The same of f32x4.relaxed_madd. */
+const RELAXED_PROBE = [
+  0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 19, 1, 17, 0, 65, 0, 253, 15, 65, 0,
+  253, 15, 65, 0, 253, 15, 253, 133, 2, 11,
+];
+
+let relaxed: boolean | undefined;
+
+/** True where WebAssembly has relaxed SIMD: a multiplication and an addition in one instruction. */
+export function hasRelaxedSimd(): boolean {
+  relaxed ??= typeof WebAssembly === 'object' && WebAssembly.validate(Uint8Array.from(RELAXED_PROBE));
+  return relaxed;
+}
+
 /** True where WebAssembly runs and has SIMD. */
 export function hasSimd(): boolean {
   return !disabled && typeof WebAssembly === 'object' && WebAssembly.validate(Uint8Array.from(SIMD_PROBE));

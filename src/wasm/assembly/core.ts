@@ -10,11 +10,7 @@
  * V8 moves the loads of a basic block to its front and then runs out of registers, so blocks must stay small: a test
  * that is never true ends each, at next to no cost (28 GFLOP/s without, 39 with; Node 20, 22 and 24 alike).
  */
-
-@inline
-function multiplyAdd(sum: v128, a: v128, b: v128): v128 {
-  return f32x4.add(sum, f32x4.mul(a, b));
-}
+import {multiplyAdd} from './multiply_add';
 
 /**
  * One panel of eight columns, two tokens. `pairs` as interleave makes them; c, initial outputs, outputs: a row each.

@@ -3,11 +3,7 @@
  * 2e-8 sqrt(N): 5e-6 at N = 65536. Here the terms of one block are summed apart, in `local`, and added to the state when
  * the block ends, so that rounding at the state's size happens once a block. It takes four additions more a row.
  */
-
-@inline
-function multiplyAdd(sum: v128, a: v128, b: v128): v128 {
-  return f32x4.add(sum, f32x4.mul(a, b));
-}
+import {multiplyAdd} from './multiply_add';
 
 /** Two tokens through state + local, both packed [rows, columns]; only local changes. Otherwise as scanPair. */
 export function scanPairLong(

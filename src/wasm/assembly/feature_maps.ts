@@ -2,6 +2,7 @@
  * The pointwise feature maps over rows of numbers, and their derivatives. NaN in gives NaN out: pmin and pmax keep
  * their first argument when it is NaN.
  */
+import {multiplyAdd} from './multiply_add';
 
 // The order is that of POINTWISE_MAPS in src/pointwise.ts.
 const IDENTITY: i32 = 0;
@@ -110,10 +111,10 @@ function finishElu(src: usize, dst: usize, end: usize, table: usize): void {
   for (let from = table + BETWEEN; src < end; src += 16, dst += 16, from += 32) {
     const y = v128.load(from);
     const yy = f32x4.mul(y, y);
-    const first = f32x4.add(one, f32x4.mul(y, c1));
-    const second = f32x4.add(c2, f32x4.mul(y, c3));
-    const third = f32x4.add(c4, f32x4.mul(y, c5));
-    const p = f32x4.add(first, f32x4.mul(yy, f32x4.add(second, f32x4.mul(yy, third))));
+    const first = multiplyAdd(one, y, c1);
+    const second = multiplyAdd(c2, y, c3);
+    const third = multiplyAdd(c4, y, c5);
+    const p = multiplyAdd(first, yy, multiplyAdd(second, yy, third));
     const e = i32x4.add(p, v128.load(from, 16));
     v128.store(dst, f32x4.add(e, f32x4.pmax(v128.load(src), zero)));
   }

@@ -2,6 +2,7 @@
  * Two tokens' rows side by side. The scan reads, for every row i of the state, four numbers in a row of memory:
  * what token 1 and token 2 write with, and what they read with. z and the denominators come along.
  */
+import {multiplyAdd} from './multiply_add';
 
 @inline
 function writeFour(u1: v128, u2: v128, r1: v128, r2: v128, at: usize): void {
@@ -49,8 +50,8 @@ export function interleaveAndSum(
     const after1 = f32x4.add(v128.load(zLocal), key1);
     const after2 = f32x4.add(after1, key2);
     v128.store(zLocal, after2);
-    den1 = f32x4.add(den1, f32x4.mul(query1, f32x4.add(base, after1)));
-    den2 = f32x4.add(den2, f32x4.mul(query2, f32x4.add(base, after2)));
+    den1 = multiplyAdd(den1, query1, f32x4.add(base, after1));
+    den2 = multiplyAdd(den2, query2, f32x4.add(base, after2));
     writeFour(key1, key2, query1, query2, pairs);
   }
   return (<u64>reinterpret<u32>(sumLanes(den2)) << 32) | <u64>reinterpret<u32>(sumLanes(den1));
@@ -94,8 +95,8 @@ export function sumScaled(
   const first = f32x4.splat(e1);
   const second = f32x4.splat(e2);
   for (; w < end; w += 16, q1 += 16, q2 += 16, o1 += 16, o2 += 16) {
-    const after1 = f32x4.add(v128.load(w), f32x4.mul(first, v128.load(q1)));
-    const after2 = f32x4.add(after1, f32x4.mul(second, v128.load(q2)));
+    const after1 = multiplyAdd(v128.load(w), first, v128.load(q1));
+    const after2 = multiplyAdd(after1, second, v128.load(q2));
     v128.store(o1, after1);
     v128.store(o2, after2);
     v128.store(w, after2);
@@ -114,7 +115,7 @@ export function dot(x: usize, y: usize, count: i32): f32 {
   const end = x + ((<usize>count) << 2);
   let sum = f32x4.splat(0);
   for (; x < end; x += 16, y += 16) {
-    sum = f32x4.add(sum, f32x4.mul(v128.load(x), v128.load(y)));
+    sum = multiplyAdd(sum, v128.load(x), v128.load(y));
   }
   return sumLanes(sum);
 }

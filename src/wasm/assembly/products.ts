@@ -2,11 +2,7 @@
  * The two products of non-causal attention over packed states: summing outer products into one, and reading it with
  * four rows at a time. Both keep a tile of 4 x 8 sums in registers; why each ends in an untrue test: core.ts.
  */
-
-@inline
-function multiplyAdd(sum: v128, a: v128, b: v128): v128 {
-  return f32x4.add(sum, f32x4.mul(a, b));
-}
+import {multiplyAdd} from './multiply_add';
 
 /** state += sum_t a_t c_t^T over `count` tokens; a and c advance by aStep and cStep bytes a token. */
 export function accumulate(

@@ -4,6 +4,7 @@
  */
 import {mapVectors, TABLE_BYTES, writeTable} from './feature_maps';
 import {inverseOf} from './forward';
+import {multiplyAdd} from './multiply_add';
 import {dot} from './pairs';
 import {copy, zero} from './rows';
 
@@ -85,11 +86,6 @@ function mapRow(src: usize, dst: usize, r: i32, padded: i32, map: i32, table: us
   zero(end, padded - r);
   mapVectors(dst, dst, padded >> 2, map, table);
   zero(end, padded - r);
-}
-
-@inline
-function multiplyAdd(sum: v128, a: v128, b: v128): v128 {
-  return f32x4.add(sum, f32x4.mul(a, b));
 }
 
 /** Sixteen columns of one head, whose rows are `width` bytes apart. */
