@@ -1,6 +1,7 @@
 import * as tf from '@tensorflow/tfjs-core';
 import {shapeOf} from '../../src/convert';
 import {check, checkBoolean, checkInteger, checkOneOf, checkOptions, showShape} from '../../src/errors';
+import {evenProduct} from '../../src/even_product';
 import {mixSeed} from '../../src/random';
 import {FAVOR_KINDS, type FavorKind, favorFeatures} from './favor_features';
 import {drawProjection} from './projection';
@@ -30,7 +31,8 @@ const FN = 'featureMaps.favor';
  *
  * It is near softmax for small norms only. The variance grows as exp(|q^ + k^|^2): at q, k ~ N(0,1) with r = 16 and 4096
  * tokens, every kind is further from softmax attention than the plain mean of the values; r = 128, m = 1024 and 24 tokens
- * give relative errors of 70 to 150 %, by inputs and by who measured. Train with it, or scale queries and keys down, and look at the error first.
+ * give relative errors of 70 to 150 %, by inputs and by who measured. Train with it, or scale queries and keys down, and
+ * look at the error first.
  *
  * 'positive' and 'hyperbolic' stay finite at any norm that float32 holds, since keys only underflow; where all do, the
  * output is 0. 'trig' grows as exp(|x^|^2 / 2): larger |x^|^2 / 2 than 80 are an error (on webgl and webgpu, infinities).
@@ -73,7 +75,7 @@ export function favor(config: FavorConfig = {}): FeatureMap {
       const W = ctx?.weights?.['projection'] ?? tf.tensor(constants(r), [m, r]);
       const scaled = tf.mul(x, r ** -0.25);
       // Transposed first: on wasm only the plain product of two matrices is fast.
-      const u = tf.matMul(tf.reshape(scaled, [-1, r]), tf.transpose(W) as tf.Tensor2D);
+      const u = evenProduct(tf.reshape(scaled, [-1, r]), tf.transpose(W));
       return favorFeatures(FN, kind, {
         u: tf.reshape(u, [...x.shape.slice(0, -1), m]),
         h: tf.mul(tf.sum(tf.mul(scaled, scaled), x.rank - 1, true), 0.5),

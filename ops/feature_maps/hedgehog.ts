@@ -1,5 +1,6 @@
 import * as tf from '@tensorflow/tfjs-core';
 import {checkBoolean, checkOneOf, checkOptions} from '../../src/errors';
+import {evenProduct} from '../../src/even_product';
 import {exponential} from '../../src/recomputed';
 import {softmaxOver} from './softmax';
 import type {FeatureMap, FeatureMapContext} from './types';
@@ -59,7 +60,7 @@ function perHead(x: tf.Tensor, W: tf.Tensor, headAxis: number): tf.Tensor {
   const [H, r] = W.shape;
   const order = [headAxis, ...x.shape.map((_, axis) => axis).filter((axis) => axis !== headAxis)];
   const headsFirst = tf.transpose(x, order);
-  const product = tf.matMul(tf.reshape(headsFirst, [H, -1, r]), W as tf.Tensor3D);
+  const product = evenProduct(tf.reshape(headsFirst, [H, -1, r]), W);
   const back = order.map((_, axis) => order.indexOf(axis));
   return tf.transpose(tf.reshape(product, headsFirst.shape), back);
 }
