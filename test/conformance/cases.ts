@@ -5,7 +5,7 @@
 import type {NaiveAttrs} from '../../src/linear_attention/naive';
 import type {Dims} from '../../src/linear_attention/spec';
 import {POINTWISE_MAPS} from '../../src/pointwise';
-import {random} from '../../src/random';
+import {random, seedOfName} from '../../src/random';
 
 /** Values in the layouts of src/linear_attention/spec.ts; mask, s and z are absent where undefined. */
 export interface CaseValues {
@@ -30,8 +30,8 @@ export interface ConformanceCase {
   /** How q, k and v come about: as they are, cut out of larger tensors, or transposed from another layout. */
   inputsAre?: 'slices' | 'transposes';
   /**
-   * dq is 0 in theory but for eps, because every query sees one key, or all keys along one feature: what comes out is
-   * the rounding of terms that cancel, of order d 2^-24 for the unit-size values here, and is compared with 0 so.
+   * dq is 0 in theory but for eps at queries that see one key, or all keys along one feature: what comes out there is
+   * the rounding of terms that cancel, and the case allows that much (rounding.ts).
    */
   dqCancels: boolean;
   /** Reference values to use instead of the oracle's, by name (output, s, z, dq, ...), at golden tolerances. */
@@ -46,7 +46,7 @@ export interface CaseOptions extends Partial<Dims>, Partial<NaiveAttrs> {
   /** What q, k and v hold where the mask is 0. */
   underMask?: number;
   state?: boolean;
-  /** Default: the next number. */
+  /** Default: from the case's name. */
   seed?: number;
   inputsAre?: 'slices' | 'transposes';
   /** See ConformanceCase; set where it has a reason of the case's own. */
@@ -58,8 +58,6 @@ export interface CaseOptions extends Partial<Dims>, Partial<NaiveAttrs> {
 
 /** Chunk and block lengths of the kernels: lengths around them and their multiples are where edges lie. */
 const CHUNKS = [16, 32, 48, 64];
-
-let seeds = 0;
 
 /** A case from what differs from the usual: causal, normalised, elu, B 1, H 2, N 11, r 4, d 5. */
 export function makeCase(id: string, options: CaseOptions = {}): ConformanceCase {
@@ -74,7 +72,8 @@ export function makeCase(id: string, options: CaseOptions = {}): ConformanceCase
     scale: options.scale ?? 1,
     dataFormat: options.dataFormat ?? 'BHND',
   };
-  const seed = options.seed ?? ++seeds;
+  // Of the name, so that a new case leaves the numbers of the others as they are.
+  const seed = options.seed ?? seedOfName(id);
   return {
     id,
     dims,

@@ -10,6 +10,7 @@ import {plainBackward, plainForward} from '../../src/linear_attention/plain';
 import type {LinearAttentionAttrs} from '../../src/linear_attention/spec';
 import {difference, FLOAT32, goldenDifference, type Tolerance} from '../helpers/compare';
 import type {CaseValues, ConformanceCase} from './cases';
+import {dqRounding} from './rounding';
 
 export interface RunOptions {
   /**
@@ -52,7 +53,8 @@ export async function runCase(testCase: ConformanceCase, options: RunOptions = {
   }
   const want = oracle(testCase, values);
   for (const name of Object.keys(got)) {
-    const floor = name === 'dq' && testCase.dqCancels ? testCase.dims.d * 2e-7 : undefined;
+    const cancels = name === 'dq' && testCase.dqCancels;
+    const floor = cancels ? dqRounding(values, testCase.dims, testCase.attrs) : undefined;
     report(failures, name, difference(got[name], want[name], tolerance, floor));
   }
   return outputsOnly ? failures : [...failures, ...maskedGradients(testCase, values, got)];

@@ -7,6 +7,9 @@ export interface Tolerance {
   max: number;
 }
 
+/** Absolute errors that are allowed on top: what rounding does to values that are 0 in theory. */
+export type Floor = Tolerance;
+
 /** float32 backends against the float64 oracle. */
 export const FLOAT32: Tolerance = {rms: 1e-5, max: 1e-4};
 /** half-float textures. */
@@ -17,11 +20,12 @@ export function difference(
   got: ArrayLike<number>,
   want: ArrayLike<number>,
   tolerance: Tolerance,
-  floor = 1e-7,
+  floor: number | Floor = 1e-7,
 ): string | null {
   if (got.length !== want.length) {
     return `expected ${want.length} values, got ${got.length}`;
   }
+  const allowed = typeof floor === 'number' ? {rms: floor, max: floor} : floor;
   let worst = -1;
   let worstError = 0;
   let squares = 0;
@@ -39,8 +43,8 @@ export function difference(
     largest = Math.max(largest, Math.abs(want[i]));
   }
   const rms = Math.sqrt(squares / Math.max(1, want.length));
-  const rmsBound = tolerance.rms * Math.sqrt(reference / Math.max(1, want.length)) + floor;
-  const maxBound = tolerance.max * largest + floor;
+  const rmsBound = tolerance.rms * Math.sqrt(reference / Math.max(1, want.length)) + allowed.rms;
+  const maxBound = tolerance.max * largest + allowed.max;
   if (rms <= rmsBound && worstError <= maxBound) {
     return null;
   }
