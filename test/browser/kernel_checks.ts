@@ -1,11 +1,12 @@
-/** What test/browser/webgl.test.ts asks of a page that runs the webgl backend. Everything returns plain data. */
+/** What the suites of the webgl and webgpu kernels ask of a page. Everything returns plain data. */
 import * as tf from '@tensorflow/tfjs-core';
 import {linearAttention, linearAttentionStep, zeroState} from '../../ops';
 import {plainForward} from '../../src/linear_attention/plain';
 import type {DataFormat, LinearAttentionAttrs} from '../../src/linear_attention/spec';
+import {forceSegmentLength} from '../../src/linear_attention/webgpu/plan';
 import {random} from '../../src/random';
 import {difference, type Tolerance} from '../helpers/compare';
-import {counted, glCounts} from './gl_counts';
+import {counted, gpuCounts} from './gpu_counts';
 
 export interface Sizes {
   B?: number;
@@ -268,6 +269,19 @@ async function decode(sizes: Sizes, tolerance: Tolerance) {
   return {draws: [...draws], compiles, fault};
 }
 
+/** One step from the zero state with one feature, which returns v: the largest distance from it over all heads. */
+async function farthestFromValue(B: number, H: number): Promise<number> {
+  const values = numbers(B * H, 6);
+  const output = tf.tidy(() => {
+    const v = tf.tensor3d(values, [B, H, 1]);
+    const state = zeroState({batchSize: B, numHeads: H, keyDim: 1, valueDim: 1});
+    return linearAttentionStep(tf.onesLike(v), tf.onesLike(v), v, state).output;
+  });
+  const got = await output.data();
+  output.dispose();
+  return values.reduce((farthest, value, i) => Math.max(farthest, Math.abs(got[i] - value)), 0);
+}
+
 /** Tensors and textures that `times` calls with gradients leave behind. */
 function leftBehind(sizes: Sizes, times: number): {tensors: number; buffers: number} {
   const x = tensorsOf(sizes);
@@ -287,6 +301,7 @@ function leftBehind(sizes: Sizes, times: number): {tensors: number; buffers: num
 }
 
 Object.assign(globalThis, {
+  forceSegmentLength,
   countCall,
   compilesForLengths,
   compareWithPlain,
@@ -295,6 +310,7 @@ Object.assign(globalThis, {
   messages,
   messageWithTextures,
   decode,
+  farthestFromValue,
   leftBehind,
-  glCounts: () => ({...glCounts}),
+  gpuCounts: () => ({...gpuCounts}),
 });

@@ -2,7 +2,7 @@
  * What the browser suites run inside a page: the package from its sources and tfjs's backends, with functions on
  * `window` that are called from Node.
  */
-import './gl_counts';
+import './gpu_counts';
 import * as tf from '@tensorflow/tfjs-core';
 import '@tensorflow/tfjs-layers';
 import '@tensorflow/tfjs-backend-cpu';
@@ -20,7 +20,7 @@ import g4 from '../golden/g4_feature_maps.json';
 import g7 from '../golden/g7_rotary.json';
 import {FLOAT32, HALF} from '../helpers/compare';
 import type {GoldenCase} from '../helpers/golden';
-import './webgl_checks';
+import './kernel_checks';
 
 export interface StartOptions {
   /** Textures of half floats on webgl, as on most phones. */

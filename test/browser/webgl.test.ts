@@ -1,7 +1,7 @@
 /** The webgl kernels in a real browser: what they ask of the GPU, and what must hold beyond the list of cases. */
 import {describeInBrowser} from '../helpers/browser';
 import {FLOAT32, HALF} from '../helpers/compare';
-import type {Sizes, Spread} from './webgl_checks';
+import type {Sizes, Spread} from './kernel_checks';
 
 const LENGTHS = [100, 37, 64, 65, 7, 128, 333, 2, 200, 90, 255];
 const MANY_CHUNKS = 2100;

@@ -88,7 +88,7 @@ const SETUP = `
   let length = select(uniforms.Nk, uniforms.Nq, ofQueries);
   let reverse = !ofQueries;`;
 
-function walkProgram(map: PointwiseMap, capacity: number): WebGpuProgram {
+export function walkProgram(map: PointwiseMap, capacity: number): WebGpuProgram {
   const scratch = capacity > 0 ? reads('scratch') : writes('scratch');
   return {
     key: `walk backward ${map} ${capacity}`,
@@ -125,7 +125,7 @@ export function webgpuBackward(
   const dims = dimsOf(inputs, attrs.dataFormat);
   const {B, H, Nq, Nk, r, d} = dims;
   const heads = B * H;
-  const capacity = capacityFor(Math.max(r, d + 1));
+  const capacity = capacityFor(Math.max(r, d + 1), true);
   const walkers = heads * (2 * Math.ceil(r / COLUMNS) + Math.ceil(d / COLUMNS));
   const sums = heads * r * (d + 1);
   const rowFloats = heads * Nq * (d + 1);

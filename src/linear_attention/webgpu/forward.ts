@@ -50,7 +50,7 @@ const SETUP = `
   let length = uniforms.Nq;
   let reverse = false;`;
 
-function walkProgram(map: PointwiseMap, capacity: number): WebGpuProgram {
+export function walkProgram(map: PointwiseMap, capacity: number): WebGpuProgram {
   const scratch = capacity > 0 ? reads('scratch') : writes('scratch');
   return {
     key: `walk forward ${map} ${capacity}`,
@@ -77,7 +77,7 @@ export function webgpuForward(
   const dims = dimsOf(inputs, attrs.dataFormat);
   const {B, H, Nk, r, d} = dims;
   const heads = B * H;
-  const capacity = capacityFor(r);
+  const capacity = capacityFor(r, false);
   const walkers = heads * Math.ceil(d / COLUMNS);
   const sums = heads * r * (d + 1);
   const maskFloats = attrs.hasMask ? B * Nk : 0;

@@ -57,7 +57,7 @@ const MAIN = `
     output[head * uniforms.d + c] = result;
   }`;
 
-const program = (map: PointwiseMap): WebGpuProgram => ({
+export const stepProgram = (map: PointwiseMap): WebGpuProgram => ({
   key: `step ${map}`,
   buffers: [...reads('q', 'k', 'v', 's', 'z'), ...writes('output', 'newS', 'newZ')],
   uniforms: [
@@ -85,7 +85,7 @@ export function webgpuStep(
   const {q, k, v, s, z} = inputs;
   runProgram(
     backend,
-    program(featureMap),
+    stepProgram(featureMap),
     {q, k, v, s, z, output, newS, newZ},
     {r, d, normalize: normalize ? 1 : 0, eps, scale},
     B * H * Math.ceil(d / COLUMNS),

@@ -3,7 +3,7 @@
  *
  *     f(A, B, C; S)_t = sum over s <= t of (a_t.b_s) c_s + a_t^T S
  *
- * (attention.md's one scan; A, B [N,m], C [N,.], S [m,.]) with S in workgroup memory. Forward and the three gradients
+ * (A, B [N,m], C [N,.], S [m,.]) with S in workgroup memory. Forward and the three gradients
  * are this with other operands, in the order of the tokens or the reverse. For each slice of 16 features a block adds
  * to its scores A B^T and to A S, then updates that slice of S by B^T C; at its end it adds the masked scores times C.
  * Not causal: only A S.
@@ -18,10 +18,12 @@ export const COLUMNS = 16;
 export const WALK_WORKGROUP = 64;
 
 /**
- * How many rows of S fit into workgroup memory: the first capacity that is enough, or 0 where none is and S stays in
- * the scratch buffer, updated in place. 144 rows make 15.9 KiB with the rest; d = 128 needs 129 in backward.
+ * Rows of S that workgroup memory is laid out for: the first capacity that is enough for m, or 0 where none is and S
+ * stays in the scratch buffer, updated in place. With the rest that is 15.1 KiB of 16 forward (which keeps z as well),
+ * and 15.5 backward, where sums over d + 1 columns occur.
  */
-export const capacityFor = (m: number): number => [80, 144].find((rows) => m <= rows) ?? 0;
+export const capacityFor = (m: number, backward: boolean): number =>
+  (backward ? [80, 144] : [64, 128]).find((rows) => m <= rows) ?? 0;
 
 export interface Walk {
   capacity: number;
