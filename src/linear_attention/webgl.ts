@@ -52,7 +52,7 @@ function warnOfHalfFloats(): void {
   if (!warned && isHalfFloat()) {
     warned = true;
     console.warn(
-      'tfjs-linear-attention: this device computes in half floats on webgl (about 3 digits). Inference works; training is refused there.',
+      'tfjs-linear-attention: this device computes in half floats on webgl. Calls over a sequence hold about 3 digits; a state that is stepped through thousands of tokens loses small terms; training is refused.',
     );
   }
 }

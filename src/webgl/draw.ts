@@ -58,7 +58,7 @@ export class Drawing {
 
   constructor(readonly backend: WebglBackend) {}
 
-  /** A pass whose result has this shape, of rank 4. \`end\` frees the result unless it was kept. */
+  /** A pass whose result has this shape, of rank 4. `end` frees the result unless it was kept. */
   draw(pass: Pass, shape: number[]): TensorInfo {
     return this.run(pass, shape, null);
   }
@@ -73,7 +73,7 @@ export class Drawing {
     return {...grid, info};
   }
 
-  /** Takes a result out of what \`end\` frees. */
+  /** Takes a result out of what `end` frees. */
   keep(info: TensorInfo): TensorInfo {
     this.intermediate.delete(info.dataId);
     return info;

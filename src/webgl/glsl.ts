@@ -11,8 +11,8 @@ vec4 timesTN(vec4 a, vec4 b) { return a.xxyy * b.xyxy + a.zzww * b.zwzw; }
 const UNROLLED = 4;
 
 /**
- * \`count\` (a number or an int expression) times \`body\`, which finds the places in its walks under their names:
- * {a: ['start', 'step']} makes \`a\` start, start + step, ... Places are computed from the start again and again, so that
+ * `count` (a number or an int expression) times `body`, which finds the places in its walks under their names:
+ * {a: ['start', 'step']} makes `a` start, start + step, ... Places are computed from the start again and again, so that
  * rounding does not add up.
  */
 export function walk(

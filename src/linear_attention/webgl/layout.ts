@@ -68,7 +68,7 @@ export function readerOf(backend: WebglBackend, info: TensorInfo, format: DataFo
   }
 }
 
-/** Reads the mask of tokens 2t, 2t+1, one number each; \`mask\` is [B,N]. */
+/** Reads the mask of tokens 2t, 2t+1, one number each; `mask` is [B,N]. */
 export const MASK = `
 vec2 readMask(int bh, int t) {
   int b = bh / heads;

@@ -50,7 +50,7 @@ function chunksOf(tokens: number, L: number): Chunks {
   return {tokens, chunks, group, groups: group === 0 ? 0 : Math.ceil(chunks / group)};
 }
 
-/** One state for each of \`count\` places of every head. */
+/** One state for each of `count` places of every head. */
 export const statesGrid = ({B, H, R, D}: Pick<Plan, 'B' | 'H' | 'R' | 'D'>, count: number): Grid =>
   gridOf(B * H * count, R / 2, D / 2);
 

@@ -34,7 +34,7 @@ export interface Reading {
   rows: Rows;
   states: States;
   outer: 'NN' | 'NT';
-  /** The chunk's part: scores of earlier tokens ('lower') or of later ones ('upper'), times \`other\`. */
+  /** The chunk's part: scores of earlier tokens ('lower') or of later ones ('upper'), times `other`. */
   inside?: {triangle: 'lower' | 'upper'; scores: GridTexture; other: Rows};
   /** Tokens and width of the result. */
   tokens: number;
@@ -44,7 +44,7 @@ export interface Reading {
   mask?: TensorInfo;
 }
 
-/** Adds the chunk's part to \`sum\`, and where something is divided, its weights to \`den\`. */
+/** Adds the chunk's part to `sum`, and where something is divided, its weights to `den`. */
 function insideCode({inside, finish}: Reading, {L}: Plan): string {
   const divides = finish.kind === 'divide';
   if (inside === undefined) {

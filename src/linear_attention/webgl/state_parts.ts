@@ -1,4 +1,7 @@
-/** s [B,H,r,d] and z [B,H,r] out of the last slot of a texture of states. */
+/**
+ * s [B,H,r,d] and z [B,H,r] out of the last slot of a texture of states. They are sums whatever the textures hold: in
+ * half floats they end at 65504, which outputs, made of means, do not.
+ */
 import type {TensorInfo} from '@tensorflow/tfjs-core';
 import {type Drawing, viewed} from '../../webgl/draw';
 import type {Plan} from './plan';
