@@ -10,6 +10,7 @@
  * bring the largest exponent of the row to 0. Keys never: what is common to all keys depends on later ones.
  */
 import * as tf from '@tensorflow/tfjs-core';
+import {cosine, sine} from '../../src/circular';
 import {offTape} from '../../src/conditions';
 import {check} from '../../src/errors';
 import {exponential} from '../../src/recomputed';
@@ -47,7 +48,7 @@ export function favorFeatures(fn: string, kind: FavorKind, {u, h, stabilised}: P
       return tf.mul(exponential(both), 1 / Math.sqrt(2 * m));
     }
     case 'trig': {
-      const waves = tf.mul(tf.concat([tf.cos(u), tf.sin(u)], axis), 1 / Math.sqrt(m));
+      const waves = tf.mul(tf.concat([cosine(u), sine(u)], axis), 1 / Math.sqrt(m));
       if (stabilised) {
         return waves;
       }

@@ -2,6 +2,7 @@ import * as tf from '@tensorflow/tfjs-core';
 import {isNonZero, offTape} from '../../src/conditions';
 import {select} from '../../src/linear_attention/chunks';
 import {exponential} from '../../src/recomputed';
+import {isHalfFloat} from '../../src/tfjs';
 import type {FeatureMap, FeatureMapContext} from './types';
 
 /**
@@ -41,7 +42,7 @@ function keptOf(x: tf.Tensor, sequenceAxis: number, ctx: FeatureMapContext | und
 export function softmaxOver(x: tf.Tensor, axis: number, kept: tf.Tensor | null): tf.Tensor {
   return tf.tidy(() => {
     // Subtracting a constant from all changes nothing, so the maximum needs no gradient.
-    const lowest = -1e30;
+    const lowest = isHalfFloat() ? -6e4 : -1e30;
     const highest = offTape(() =>
       tf.max(kept === null ? x : tf.where(kept, x, tf.fill(x.shape, lowest)), axis, true),
     );
