@@ -1,4 +1,7 @@
 /** Tests run on the TypeScript sources; only packaging tests use dist. */
+// tfjs-node's TensorFlow greets on stderr otherwise; it reads this when it is loaded.
+process.env.TF_CPP_MIN_LOG_LEVEL ??= '2';
+
 module.exports = {
   testEnvironment: 'node',
   roots: ['<rootDir>/test'],

@@ -1,6 +1,6 @@
 /** Builds the native TensorFlow operation (src/node/native) against tfjs-node's TensorFlow, into the cache. */
 import {createHash} from 'node:crypto';
-import {existsSync, readFileSync} from 'node:fs';
+import {existsSync, readdirSync, readFileSync} from 'node:fs';
 import {join} from 'node:path';
 import {fileURLToPath} from 'node:url';
 import {cacheFolder, isMarked, putInPlace, setMark} from './cache.mjs';
@@ -9,7 +9,7 @@ import {nodeHeaders} from './node_headers.mjs';
 import {check, partsOf} from './tfjs_node.mjs';
 
 /** In the repository, and where the build puts it for the package. */
-const SOURCES = ['../../src/node/native/linear_attention.cc', '../linear_attention.cc'];
+const FOLDERS = ['../../src/node/native', '../native'];
 
 /** Not -ffast-math: NaN and infinity must come through. `nodelete`: TensorFlow keeps our functions for good. */
 const FLAGS = [
@@ -17,14 +17,18 @@ const FLAGS = [
   ...['-Wall', '-Wno-psabi', '-Wl,-z,nodelete'],
 ];
 
-export function nativeSource() {
-  const paths = SOURCES.map((path) => fileURLToPath(new URL(path, import.meta.url)));
+/** The folder of the C++ files; linear_attention.cc includes the others. */
+export function nativeSources() {
+  const paths = FOLDERS.map((path) => fileURLToPath(new URL(path, import.meta.url)));
   return paths.find((path) => existsSync(path));
 }
 
 /** Names the build of one source; the library knows it as NATIVE_TAG (src/node/native_tag.ts). */
 export function nativeTag() {
-  const hash = createHash('sha256').update(FLAGS.join(' ')).update(readFileSync(nativeSource()));
+  const hash = createHash('sha256').update(FLAGS.join(' '));
+  for (const name of readdirSync(nativeSources()).sort()) {
+    hash.update(name).update(readFileSync(join(nativeSources(), name)));
+  }
   return hash.digest('hex').slice(0, 12);
 }
 
@@ -40,7 +44,13 @@ export function buildNativeOperation(tfjsNode) {
     putInPlace(addon, (temporary) => {
       const output = join(temporary, 'made.node');
       command('g++', [
-        ...[...FLAGS, '-shared', `-DTFLA_TAG="${nativeTag()}"`, `-I${nodeHeaders()}`, nativeSource()],
+        ...[
+          ...FLAGS,
+          '-shared',
+          `-DTFLA_TAG="${nativeTag()}"`,
+          `-I${nodeHeaders()}`,
+          join(nativeSources(), 'linear_attention.cc'),
+        ],
         ...[`-L${tfjsNode.libraries}`, '-l:libtensorflow_framework.so.2', '-o', output],
       ]);
       check('operation', output, tfjsNode.root, nativeTag());

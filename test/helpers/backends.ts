@@ -41,7 +41,6 @@ export function describeOnBackends(
 export async function useBackend(backend: string): Promise<void> {
   tf.env().set('IS_TEST', true);
   if (backend === 'tensorflow') {
-    process.env.TF_CPP_MIN_LOG_LEVEL ??= '2'; // no greetings
     await import('@tensorflow/tfjs-node');
   }
   if (!(await tf.setBackend(backend))) {
