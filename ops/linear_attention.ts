@@ -14,6 +14,7 @@ import {
   runCall,
   type SharedOptions,
 } from './linear_attention_call';
+import {directAttention} from './linear_attention_direct';
 import type {LinearAttentionState} from './state';
 
 export interface LinearAttentionOptions extends SharedOptions {
@@ -94,6 +95,10 @@ export function linearAttention(
   v: Input,
   options: LinearAttentionOptions = {},
 ): tf.Tensor | OutputAndState {
+  const direct = directAttention(q, k, v, options);
+  if (direct !== null) {
+    return direct.state === null ? direct.output : {output: direct.output, state: direct.state};
+  }
   const fn = 'linearAttention';
   checkOptions(fn, options, OPTIONS);
   const {causal = false, normalize = true, returnState = false, dataFormat = 'BHND', offset = 0} = options;

@@ -112,7 +112,10 @@ const BLOCK_BYTES = 1 << 16;
 const MIN_BLOCK = 16;
 const MAX_BLOCK = 128;
 
-/** Beyond this length the causal state is summed block by block: else it would be off by more than 3e-6. */
+/**
+ * Beyond this length the causal state is summed block by block, for else it would be off by more than 3e-6. So it is in
+ * every call that goes on from a state, since nobody knows how long it has become.
+ */
 const LONG = 16384;
 
 const roundUp = (x: number, multiple: number): number => Math.ceil(x / multiple) * multiple;
@@ -124,7 +127,7 @@ export function planOf({H, Nq, Nk, r, d}: Dims, attrs: LinearAttentionAttrs, bac
   const state = rows * columns * 4;
   const fitting = Math.max(1, Math.floor(STATES_BYTES / (state * (backward ? 2 : 1))));
   const heads = attrs.dataFormat === 'BHND' ? 1 : Math.min(H, fitting);
-  const long = attrs.causal && !backward && Nk > LONG;
+  const long = attrs.causal && !backward && Nk > (attrs.hasState ? 1 : LONG);
   const row = Math.max(rows, columns) * 4;
   const tokens = Math.floor(BLOCK_BYTES / (heads * row)) & ~3;
   const longest = Math.max(MIN_BLOCK, Math.min(MAX_BLOCK, tokens));

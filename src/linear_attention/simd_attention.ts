@@ -43,6 +43,8 @@ export const STAGED_BACKWARD = Object.keys(USES.backwardKeysCausal) as ArrayName
 
 /** One call of a kernel. */
 export class SimdAttention {
+  private readonly uses = new Map<Pass, Uses>();
+
   constructor(
     private readonly simd: SimdExports,
     private readonly args: Arguments,
@@ -116,15 +118,25 @@ export class SimdAttention {
     }
   }
 
+  /** The arrays of a pass that this call has. */
+  private usesOf(pass: Pass): Uses {
+    let uses = this.uses.get(pass);
+    if (uses === undefined) {
+      uses = {...USES[pass]};
+      if (!this.attrs.hasMask) {
+        delete uses.mask;
+      }
+      if (!this.attrs.normalize) {
+        delete uses.inverse;
+      }
+      this.uses.set(pass, uses);
+    }
+    return uses;
+  }
+
   /** One pass over all tokens, range by range. */
   private run(pass: Pass, b: number, h: number, heads: number, length: number, reverse = false): void {
-    const uses = {...USES[pass]};
-    if (!this.attrs.hasMask) {
-      delete uses.mask;
-    }
-    if (!this.attrs.normalize) {
-      delete uses.inverse;
-    }
+    const uses = this.usesOf(pass);
     const range = Math.min(length, this.storage.range(Object.keys(uses) as ArrayName[], heads));
     const ranges = Math.ceil(length / range);
     for (let i = 0; i < ranges; i++) {

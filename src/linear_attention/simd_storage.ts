@@ -76,7 +76,8 @@ export class InPlace implements Storage {
 
   open(args: Arguments, part: Part, uses: {[name in ArrayName]?: Use}): void {
     args.set('tokenStride', this.format === 'BHND' ? 1 : this.dims.H);
-    for (const name of Object.keys(uses) as ArrayName[]) {
+    for (const key in uses) {
+      const name = key as ArrayName;
       const row = firstRow(name, part, this.dims, this.format);
       args.set(name, (this.addresses[name] as number) + row * rowSize(name, this.dims) * 4);
     }
