@@ -27,6 +27,7 @@ import {build} from 'esbuild';
 process.chdir(fileURLToPath(new URL('..', import.meta.url)));
 const SOURCES = [
   'index.ts',
+  'node_webgpu.ts',
   'src',
   'ops',
   'layers',
@@ -82,6 +83,7 @@ const library = {...common, entryPoints: ['index.ts'], platform: 'neutral', pack
 await Promise.all([
   build({...library, format: 'cjs', outfile: `${out}/index.cjs`}),
   build({...library, format: 'esm', outfile: `${out}/index.mjs`}),
+  build({...library, entryPoints: ['node_webgpu.ts'], format: 'cjs', outfile: `${out}/node_webgpu.cjs`}),
   build({
     ...common,
     entryPoints: ['index.ts'],
@@ -118,13 +120,17 @@ await Promise.all([
   process.exit(1);
 });
 
-// Node's ESM entry wraps the CommonJS build, as tfjs's own does: one copy of the kernels and layers in a process.
+// Node's ESM entries wrap the CommonJS build, as tfjs's own does: one copy of the kernels and layers in a process.
 const names = Object.keys(createRequire(import.meta.url)(resolve(out, 'index.cjs'))).filter(
   (name) => name !== '__esModule',
 );
 writeFileSync(
   `${out}/node.mjs`,
   `import api from './index.cjs';\nexport const {${names.join(', ')}} = api;\n`,
+);
+writeFileSync(
+  `${out}/node_webgpu.mjs`,
+  "import api from './node_webgpu.cjs';\nexport const {useNodeWebGPU} = api;\n",
 );
 
 const types = spawnSync(
@@ -137,7 +143,9 @@ if (types.status !== 0) {
   process.exit(1);
 }
 // TypeScript takes a .d.ts in a CommonJS package for CommonJS; importers get a declaration that says it is a module.
-writeFileSync(`${out}/types/index.d.mts`, `export * from './index.js';\n`);
+for (const name of ['index', 'node_webgpu']) {
+  writeFileSync(`${out}/types/${name}.d.mts`, `export * from './${name}.js';\n`);
+}
 
 // The stamp bears the time of the start: a source that changed while we built makes dist stale.
 writeFileSync(join(out, STAMP), '');

@@ -62,13 +62,16 @@ await step('the tarball holds the build and nothing of the sources', () => {
     'dist/cli.cjs',
     'dist/worker.cjs',
     'dist/tfjs-linear-attention.min.js',
+    'dist/node_webgpu.cjs',
+    'dist/node_webgpu.mjs',
     'dist/types/index.d.ts',
     'dist/types/index.d.mts',
+    'dist/types/node_webgpu.d.mts',
   ];
   const missing = wanted.filter((file) => !files.includes(file));
   if (missing.length > 0) throw new Error(`missing from the tarball: ${missing.join(', ')}`);
   const strangers = files.filter(
-    (file) => !wanted.includes(file) && !/^dist\/(types\/.*\.d\.ts|[a-z]+\.[cm]js\.map)$/.test(file),
+    (file) => !wanted.includes(file) && !/^dist\/(types\/.*\.d\.ts|[a-z_]+\.[cm]js\.map)$/.test(file),
   );
   if (strangers.length > 0) throw new Error(`not meant to be in the tarball: ${strangers.join(', ')}`);
   console.log(

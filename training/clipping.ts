@@ -1,4 +1,5 @@
 import * as tf from '@tensorflow/tfjs-core';
+import {addAll} from '../src/add_all';
 import {check, checkNumber, show} from '../src/errors';
 
 /**
@@ -12,7 +13,7 @@ export function globalNorm(tensors: readonly tf.Tensor[]): tf.Scalar {
   checkTensors('training.globalNorm', tensors);
   return tf.tidy(() => {
     const squares = tensors.map((x) => tf.sum(tf.square(x)));
-    return tf.sqrt(squares.length === 0 ? tf.scalar(0) : tf.addN(squares)) as tf.Scalar;
+    return tf.sqrt(squares.length === 0 ? tf.scalar(0) : addAll(squares)) as tf.Scalar;
   });
 }
 

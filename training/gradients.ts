@@ -1,5 +1,6 @@
 import * as tf from '@tensorflow/tfjs-core';
 import type {LayersModel} from '@tensorflow/tfjs-layers';
+import {addAll} from '../src/add_all';
 import {withDropoutSeed} from '../src/dropout';
 import type {TokenBatch} from './data';
 import {withStockDropoutSeeds} from './stock_dropout';
@@ -39,7 +40,7 @@ export function lossGradients(
         return tokens;
       }
       loss = tf.keep(tf.clone(tokens));
-      return tf.addN([tokens, ...penalties]) as tf.Scalar;
+      return addAll([tokens, ...penalties]) as tf.Scalar;
     }, variables);
   });
   if (loss !== null) {

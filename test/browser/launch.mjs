@@ -28,7 +28,7 @@ const FLAGS = [
 ];
 
 /** The path of a browser and the environment it needs. `cleanup` removes what was unpacked for it. */
-async function findBrowser() {
+export async function findBrowser() {
   const given = process.env.CHROMIUM_PATH;
   if (given) {
     if (!existsSync(given)) throw new Error(`CHROMIUM_PATH is ${given}, where there is no file.`);
