@@ -11,7 +11,7 @@ import {
   plainBackward,
   plainForward,
 } from '../src/linear_attention/plain';
-import {RELAXED_SIMD_FLAG} from '../src/linear_attention/simd_module';
+import {RELAXED_SIMD_FLAG, simdOver} from '../src/linear_attention/simd_module';
 import {stagedForward, stagingBytes} from '../src/linear_attention/simd_staged';
 import type {DataFormat, Dims, LinearAttentionAttrs} from '../src/linear_attention/spec';
 import {LinearAttention, LinearAttentionGrad} from '../src/linear_attention/spec';
@@ -421,6 +421,30 @@ describeOnWasm('the memory of the wasm backend', () => {
       }
     }
     tf.dispose(x);
+  });
+});
+
+describe('instantiate', () => {
+  test('works on the shared memory of a threaded build', () => {
+    const memory = new WebAssembly.Memory({initial: 1, maximum: 65536, shared: true});
+    expect(simdOver(memory)?.stepScratch(4)).toBeGreaterThan(0);
+    expect(simdOver(memory)).toBe(simdOver(memory));
+  });
+
+  test('prepares in the background where pages may not compile synchronously, and gives null meanwhile', async () => {
+    const refused = jest.spyOn(WebAssembly, 'Instance').mockImplementation(() => {
+      throw new RangeError('WebAssembly.Instance is disallowed on the main thread');
+    });
+    const memory = new WebAssembly.Memory({initial: 1, maximum: 65536});
+    try {
+      expect(simdOver(memory)).toBeNull();
+    } finally {
+      refused.mockRestore();
+    }
+    for (let i = 0; i < 100 && simdOver(memory) === null; i++) {
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+    expect(simdOver(memory)?.stepScratch(4)).toBeGreaterThan(0);
   });
 });
 

@@ -82,6 +82,7 @@ const FIELDS = [
   'zeros',
   'spare',
   'pairs',
+  'gathered',
   'factors',
   'table',
 ] as const;
@@ -144,6 +145,9 @@ export function planOf({H, Nq, Nk, r, d}: Dims, attrs: LinearAttentionAttrs, bac
   take('zeros', row);
   take('spare', 8 * row);
   take('pairs', 4 * row);
+  if (!attrs.causal) {
+    take('gathered', 128 * row);
+  }
   take('state', heads * state);
   take('z', heads * rows * 4);
   take('zLocal', heads * rows * 4);

@@ -60,6 +60,8 @@ export class Args {
   spare: usize;
   /** 16 bytes for each of max(rows, columns): see pairs.ts. */
   pairs: usize;
+  /** Two times 64 rows of max(rows, columns), see products.ts. */
+  gathered: usize;
   /** Two numbers that outputs are multiplied by, 1 unless a pass writes them. */
   factors: usize;
   /** Constants of feature_maps.ts. */

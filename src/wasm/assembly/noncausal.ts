@@ -8,7 +8,7 @@ import {inverseOf} from './forward';
 import {finishRow, gradientBlock} from './gradient';
 import {dot, interleave} from './pairs';
 import {accumulate, readFour} from './products';
-import {addRow, addScaled, copy, keeps, loadBlock, rowOf, storeBlock, zero} from './rows';
+import {addRow, addScaled, copy, keeps, loadBlock, rowOf, storeBlock, touchBlock, zero} from './rows';
 import {packedSize} from './state';
 
 /** state and z += what the range's keys and values add. */
@@ -32,7 +32,9 @@ function sumKeys(a: Args, backward: bool): void {
   for (let n = 0; n < a.length; n += a.block) {
     const count = min(a.block, a.length - n);
     loadBlock(a, a.k, a.r, rows, n, count, a.map, true, a.keys);
-    if (packed) {
+    if (!packed) {
+      touchBlock(a, a.v, a.d, n, count);
+    } else {
       loadBlock(a, a.v, a.d, columns, n, count, 0, true, a.values);
     }
     if (backward) {
@@ -43,9 +45,9 @@ function sumKeys(a: Args, backward: bool): void {
       const value = packed ? a.values + <usize>(columns * h) * 4 : rowOf(a, a.v, a.d, n, h);
       const size = <usize>packedSize(rows, columns) * <usize>h * 4;
       if (backward) {
-        accumulate(a.transposed + size, columns, rows, value, valueStep, key, keyStep, count);
+        accumulate(a.transposed + size, columns, rows, value, valueStep, key, keyStep, count, a.gathered);
       } else {
-        accumulate(a.state + size, rows, columns, key, keyStep, value, valueStep, count);
+        accumulate(a.state + size, rows, columns, key, keyStep, value, valueStep, count, a.gathered);
       }
       const sum = spareRow(a, 0);
       zero(sum, rows);
@@ -67,6 +69,7 @@ export function forwardQueries(a: Args): void {
   for (let n = 0; n < a.length; n += a.block) {
     const count = min(a.block, a.length - n);
     loadBlock(a, a.q, a.r, rows, n, count, a.map, false, a.queries);
+    touchBlock(a, a.output, a.d, n, count);
     for (let h = 0; h < a.heads; h++) {
       const state = a.state + <usize>packedSize(rows, columns) * <usize>h * 4;
       for (let t = 0; t < count; t += 4) {
@@ -158,7 +161,17 @@ export function backwardQueries(a: Args): void {
       const w = a.zLocal + row * <usize>h;
       const query = a.queries + row * <usize>h;
       const dNumerator = a.values + width * <usize>h;
-      accumulate(a.state + size, rows, columns, query, row * heads, dNumerator, width * heads, count);
+      accumulate(
+        a.state + size,
+        rows,
+        columns,
+        query,
+        row * heads,
+        dNumerator,
+        width * heads,
+        count,
+        a.gathered,
+      );
       for (let t = 0; t < count; t += 4) {
         packFour(a, a.values, columns, t, count, h);
         readRows(a, a.transposed + size, columns, rows, a.dq, a.r, false, n + t, count - t, h, f32x4.splat(1));

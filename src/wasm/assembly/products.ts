@@ -3,9 +3,53 @@
  * four rows at a time. Both keep a tile of 4 x 8 sums in registers; why each ends in an untrue test: core.ts.
  */
 import {multiplyAdd} from './multiply_add';
+import {copy} from './rows';
 
-/** state += sum_t a_t c_t^T over `count` tokens; a and c advance by aStep and cStep bytes a token. */
+/** Tokens that are summed at a time: the lines of their rows stay in the first-level cache. */
+const RUN: i32 = 64;
+
+/**
+ * state += sum_t a_t c_t^T over `count` tokens; a and c advance by aStep and cStep bytes a token. Rows that are far apart
+ * are gathered first, because every tile reads them again, and rows at a distance of kilobytes crowd into few sets of
+ * the cache. `gathered` has room for 2 RUN rows of max(rows, columns).
+ */
 export function accumulate(
+  state: usize,
+  rows: i32,
+  columns: i32,
+  a: usize,
+  aStep: usize,
+  c: usize,
+  cStep: usize,
+  count: i32,
+  gathered: usize,
+): void {
+  const aSize = (<usize>rows) << 2;
+  const cSize = (<usize>columns) << 2;
+  for (let t = 0; t < count; t += RUN) {
+    const run = min(RUN, count - t);
+    if (aStep == aSize && cStep == cSize) {
+      accumulateRun(state, rows, columns, a, aStep, c, cStep, run);
+    } else {
+      const second = gathered + aSize * RUN;
+      gather(a, aStep, gathered, rows, run);
+      gather(c, cStep, second, columns, run);
+      accumulateRun(state, rows, columns, gathered, aSize, second, cSize, run);
+    }
+    a += aStep * RUN;
+    c += cStep * RUN;
+  }
+}
+
+function gather(src: usize, step: usize, dst: usize, size: i32, count: i32): void {
+  for (let t = 0; t < count; t++) {
+    copy(src, dst, size);
+    src += step;
+    dst += (<usize>size) << 2;
+  }
+}
+
+function accumulateRun(
   state: usize,
   rows: i32,
   columns: i32,
