@@ -1,5 +1,6 @@
 /** Parts of a sequence, and what it takes to run linear attention on one part after another. */
 import * as tf from '@tensorflow/tfjs-core';
+import {sequencePiece} from '../src/sequence_piece';
 
 export type State = [s: tf.Tensor, z: tf.Tensor];
 
@@ -64,15 +65,6 @@ export function piecesOf({axis, length}: SegmentedCall, x: tf.Tensor): Piece[] {
   ]);
 }
 
-/** A piece of x along an axis. */
-export function cut(x: tf.Tensor, axis: number, [from, size]: Piece): tf.Tensor {
-  return tf.slice(
-    x,
-    x.shape.map((_, i) => (i === axis ? from : 0)),
-    x.shape.map((n, i) => (i === axis ? size : n)),
-  );
-}
-
 /** A piece of the sequence, with one side empty where only the other takes part. Its state is the whole call's. */
 export function segmentOf(
   {axis}: SegmentedCall,
@@ -84,10 +76,10 @@ export function segmentOf(
   const [queries, keys] = [sides === 'keys' ? none : piece, sides === 'queries' ? none : piece];
   return {
     ...whole,
-    q: cut(whole.q, axis, queries),
-    k: cut(whole.k, axis, keys),
-    v: cut(whole.v, axis, keys),
-    mask: whole.mask === null ? null : cut(whole.mask, 1, keys),
+    q: sequencePiece(whole.q, axis, queries),
+    k: sequencePiece(whole.k, axis, keys),
+    v: sequencePiece(whole.v, axis, keys),
+    mask: whole.mask === null ? null : sequencePiece(whole.mask, 1, keys),
     from: whole.from + piece[0],
   };
 }

@@ -8,10 +8,11 @@
  *                   its part: the state is linear in what a segment adds
  */
 import * as tf from '@tensorflow/tfjs-core';
+import {addAll} from '../src/add_all';
+import {sequencePiece} from '../src/sequence_piece';
 import {gradientsInside, isHigherOrder} from '../src/tfjs';
 import {
   advance,
-  cut,
   finalState,
   piecesOf,
   type Segment,
@@ -61,7 +62,7 @@ function differentiate(
   const list = gradientsInside(() => {
     const results = call.run(segment);
     const terms = incoming.flatMap((dy, i) => (dy === null ? [] : [tf.sum(tf.mul(results[i], dy))]));
-    return tf.addN(terms);
+    return addAll(terms);
   }, inputs).map((gradient, i) => gradient ?? tf.zerosLike(inputs[i]));
   const [dq, dk, dv, ...rest] = list;
   return {
@@ -95,7 +96,7 @@ function causal(call: SegmentedCall, whole: Segment, dOutput: tf.Tensor, dState:
   for (let i = pieces.length - 1; i >= 0; i--) {
     const part = tidyPart(() =>
       differentiate(call, {...segmentOf(call, whole, pieces[i], 'both'), state: states[i]}, [
-        cut(dOutput, call.axis, pieces[i]),
+        sequencePiece(dOutput, call.axis, pieces[i]),
         ...after,
       ]),
     );
@@ -115,7 +116,7 @@ function full(call: SegmentedCall, whole: Segment, dOutput: tf.Tensor, dState: S
   const queries = piecesOf(call, whole.q).map((piece) => {
     const part = tidyPart(() =>
       differentiate(call, {...segmentOf(call, whole, piece, 'queries'), state}, [
-        cut(dOutput, call.axis, piece),
+        sequencePiece(dOutput, call.axis, piece),
         null,
         null,
       ]),

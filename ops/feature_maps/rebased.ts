@@ -1,7 +1,7 @@
 import * as tf from '@tensorflow/tfjs-core';
 import {checkNumber, checkOptions} from '../../src/errors';
 import {layerNorm} from '../../src/layer_norm/run';
-import {pairCount, pairProducts} from '../../src/pair_products';
+import {secondDegree, secondDegreeCount, type Terms} from '../../src/second_degree';
 import type {FeatureMap, FeatureMapContext} from './types';
 import {weightOf} from './weights';
 
@@ -9,6 +9,13 @@ export interface RebasedConfig {
   /** Added to the variance. Default 1e-5. */
   epsilon?: number;
 }
+
+const terms = (r: number): Terms => ({
+  constant: 0,
+  linear: 0,
+  squares: 1 / Math.sqrt(r),
+  pairs: Math.sqrt(2 / r),
+});
 
 /**
  * A learned quadratic kernel: y = layer norm of x over its features with a learned gain and offset, and
@@ -32,14 +39,12 @@ export function rebased(config: RebasedConfig = {}): FeatureMap {
   checkNumber(fn, 'epsilon', epsilon, {min: 0, exclusive: true});
   const map = (x: tf.Tensor, ctx?: FeatureMapContext) =>
     tf.tidy(() => {
-      const r = x.shape[x.rank - 1];
       const y = layerNorm(x, weightOf(fn, ctx, 'gamma'), weightOf(fn, ctx, 'beta'), epsilon);
-      const squares = tf.mul(tf.mul(y, y), 1 / Math.sqrt(r));
-      return r > 1 ? tf.concat([squares, tf.mul(pairProducts(y, y), Math.sqrt(2 / r))], x.rank - 1) : squares;
+      return secondDegree(y, terms(x.shape[x.rank - 1]));
     });
   return {
     name: 'rebased',
-    dim: (r) => r + pairCount(r),
+    dim: (r) => secondDegreeCount(terms(r), r),
     weights: (r) => [
       {name: 'gamma', shape: [r], initializer: 'ones', trainable: true},
       {name: 'beta', shape: [r], initializer: 'zeros', trainable: true},

@@ -1,7 +1,13 @@
-import * as tf from '@tensorflow/tfjs-core';
-import {pairCount, pairProducts} from '../../src/pair_products';
+import {secondDegree, secondDegreeCount, type Terms} from '../../src/second_degree';
 import {rowWise} from './row_wise';
 import type {FeatureMap} from './types';
+
+const terms = (r: number): Terms => ({
+  constant: 1,
+  linear: r ** -0.25,
+  squares: 1 / Math.sqrt(2 * r),
+  pairs: 1 / Math.sqrt(r),
+});
 
 /**
  * The second-order Taylor expansion of exp(q.k / sqrt(r)): phi(q).phi(k) = 1 + s + s^2 / 2 with s = q.k / sqrt(r). The
@@ -22,19 +28,6 @@ import type {FeatureMap} from './types';
 export const taylor2 = (): FeatureMap =>
   rowWise({
     name: 'taylor2',
-    dim: (r) => 1 + r + r + pairCount(r),
-    map: (x) =>
-      tf.tidy(() => {
-        const r = x.shape[x.rank - 1];
-        const pairs = r > 1 ? [tf.mul(pairProducts(x, x), 1 / Math.sqrt(r))] : [];
-        return tf.concat(
-          [
-            tf.ones([...x.shape.slice(0, -1), 1]),
-            tf.mul(x, r ** -0.25),
-            tf.mul(tf.mul(x, x), 1 / Math.sqrt(2 * r)),
-            ...pairs,
-          ],
-          x.rank - 1,
-        );
-      }),
+    dim: (r) => secondDegreeCount(terms(r), r),
+    map: (x) => secondDegree(x, terms(x.shape[x.rank - 1])),
   });
