@@ -114,8 +114,8 @@ const MIN_BLOCK = 16;
 const MAX_BLOCK = 128;
 
 /**
- * Beyond this length the causal state is summed block by block, for else it would be off by more than 3e-6. So it is in
- * every call that goes on from a state, since nobody knows how long it has become.
+ * Beyond this length the causal state is summed block by block, for else its relative error would grow beyond 3e-6 (root
+ * mean square). So it is in every call that goes on from a state, since nobody knows how long it has become.
  */
 const LONG = 16384;
 
