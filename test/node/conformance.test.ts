@@ -1,7 +1,7 @@
 /** Every case on tfjs-node: with the native operations, and in TensorFlow's own as where they were not built. */
 import * as tf from '@tensorflow/tfjs-core';
 import {disableNative, hasNative, whyNoNative} from '../../src/node/native';
-import {nodeBackend, type NodeBackend} from '../../src/tfjs_node';
+import {type NodeBackend, nodeBackend} from '../../src/tfjs_node';
 import {CASES, type ConformanceCase} from '../conformance/cases';
 import {goldenList} from '../conformance/golden_case';
 import {runCase, runPoisoned} from '../conformance/run_case';
@@ -11,43 +11,35 @@ import {goldenCases} from '../helpers/golden';
 const ALL: ConformanceCase[] = [...CASES, ...goldenList((file) => goldenCases(`${file}.json`))];
 const backend = () => nodeBackend(tf.backend()) as NodeBackend;
 
-describeOnBackends(
-  'linearAttention by the native operations',
-  () => {
-    test('they are there', () => {
-      expect([hasNative(backend()), whyNoNative()]).toEqual([true, null]);
-    });
-    test.each(ALL.map((c) => [c.id, c] as const))('%s', async (_, testCase) => {
-      const before = backend().binding.getNumOfTensors();
-      expect(await runCase(testCase)).toEqual([]);
-      expect(backend().binding.getNumOfTensors()).toBe(before);
-    });
-    test('every case again in the reverse order, after memory that holds NaN was given back', async () => {
-      for (const testCase of [...ALL].reverse()) {
-        await runPoisoned(testCase);
-        expect([testCase.id, ...(await runCase(testCase))]).toEqual([testCase.id]);
-      }
-    });
-  },
-  ['tensorflow'],
-);
+describeOnBackends('linearAttention by the native operations', () => {
+  test('they are there', () => {
+    expect([hasNative(backend()), whyNoNative()]).toEqual([true, null]);
+  });
+  test.each(ALL.map((c) => [c.id, c] as const))('%s', async (_, testCase) => {
+    const before = backend().binding.getNumOfTensors();
+    expect(await runCase(testCase)).toEqual([]);
+    expect(backend().binding.getNumOfTensors()).toBe(before);
+  });
+  test('every case again in the reverse order, after memory that holds NaN was given back', async () => {
+    for (const testCase of [...ALL].reverse()) {
+      await runPoisoned(testCase);
+      expect([testCase.id, ...(await runCase(testCase))]).toEqual([testCase.id]);
+    }
+  });
+}, ['tensorflow']);
 
-describeOnBackends(
-  "linearAttention in TensorFlow's own operations",
-  () => {
-    beforeAll(() => disableNative(true));
-    afterAll(() => disableNative(false));
+describeOnBackends("linearAttention in TensorFlow's own operations", () => {
+  beforeAll(() => disableNative(true));
+  afterAll(() => disableNative(false));
 
-    test.each(ALL.map((c) => [c.id, c] as const))('%s', async (_, testCase) => {
-      const before = backend().binding.getNumOfTensors();
-      expect(await runCase(testCase)).toEqual([]);
-      expect(backend().binding.getNumOfTensors()).toBe(before);
-    });
-    test('every case again in the reverse order', async () => {
-      for (const testCase of [...ALL].reverse()) {
-        expect([testCase.id, ...(await runCase(testCase))]).toEqual([testCase.id]);
-      }
-    });
-  },
-  ['tensorflow'],
-);
+  test.each(ALL.map((c) => [c.id, c] as const))('%s', async (_, testCase) => {
+    const before = backend().binding.getNumOfTensors();
+    expect(await runCase(testCase)).toEqual([]);
+    expect(backend().binding.getNumOfTensors()).toBe(before);
+  });
+  test('every case again in the reverse order', async () => {
+    for (const testCase of [...ALL].reverse()) {
+      expect([testCase.id, ...(await runCase(testCase))]).toEqual([testCase.id]);
+    }
+  });
+}, ['tensorflow']);
