@@ -18,6 +18,9 @@ import {
 } from './segments';
 import {segmentsGradient} from './segments_gradient';
 
+/** Up to so many features a number all are mapped at once: the kernel then runs once, and backward maps nothing again. */
+const FEW = 4;
+
 /**
  * Tokens per segment, or null where the features of the whole sequence are not many more than its inputs. Segments are
  * long enough for the states that backward keeps, r'(d + 1) numbers a segment, to be at most 4 (r + d) numbers a token.
@@ -26,7 +29,7 @@ export function segmentLength(
   map: FeatureMap,
   {r, d, Nq, Nk}: {r: number; d: number; Nq: number; Nk: number},
 ): number | null {
-  if (map.pointwise !== undefined || map.causal === false || map.dim(r) <= 2 * r || Nq * Nk === 0) {
+  if (map.pointwise !== undefined || map.causal === false || map.dim(r) <= FEW * r || Nq * Nk === 0) {
     return null;
   }
   const length = Math.max(128, 32 * Math.ceil((map.dim(r) * (d + 1)) / (4 * (r + d)) / 32));
