@@ -12,7 +12,7 @@ describe('the main job', () => {
   afterAll(() => rmSync(folder, {recursive: true}));
 
   it('trains on Moby-Dick, saves, writes several hundred characters, and compares decoding', async () => {
-    const args = ['--seconds', '4', '--out', join(folder, 'model'), '--positions', '16,64'];
+    const args = ['--steps', '24', '--out', join(folder, 'model'), '--positions', '16,64'];
     const {code, stdout, stderr} = await run(['examples/node/main_job.mjs', ...args]);
     expect({code, stderr: code === 0 ? '' : stderr}).toEqual({code: 0, stderr: ''});
     expect(stdout).toMatch(/Moby-Dick, 1191307 characters/);
