@@ -3,7 +3,7 @@
 process.env.TF_CPP_MIN_LOG_LEVEL ??= '2';
 
 module.exports = {
-  testEnvironment: 'node',
+  testEnvironment: process.env.BACKENDS?.includes('tensorflow') ? './test/helpers/one_realm.cjs' : 'node',
   roots: ['<rootDir>/test'],
   testMatch: ['**/*.test.ts'],
   transform: {

@@ -2,4 +2,4 @@
  * Which build of the native operations this version calls: a hash of their source and the compiler's flags. Written by
  * scripts/node/write_tag.mjs.
  */
-export const NATIVE_TAG = '512c2e073d14';
+export const NATIVE_TAG = 'ad4378ed99fa';

@@ -1,3 +1,6 @@
+/**
+ * @jest-environment ./test/helpers/one_realm.cjs
+ */
 /** Every case on tfjs-node: with the native operations, and in TensorFlow's own as where they were not built. */
 import * as tf from '@tensorflow/tfjs-core';
 import {disableNative, hasNative, whyNoNative} from '../../src/node/native';

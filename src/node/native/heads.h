@@ -32,7 +32,7 @@ using Base::storeState;
 using Base::loadZ;
 using Base::accumulate;
 using Base::scaled;
-using Base::inverseOf;
+using Base::finishRow;
 using Base::storeOutput;
 using Base::loadGradients;
 using Base::storeGradient;
@@ -69,10 +69,7 @@ static INLINE void forwardHead(const Call& c, int64_t index) {
     }
     for (int64_t t = 0; t < block.count; t++) {
       if (c.causal) accumulate(m.z, m.keys + t * m.R, 1, m.R);
-      if (c.normalize) {
-        m.e[t] = inverseOf(dot(m.queries + t * m.R, m.z, m.R), c.eps);
-        c.inverse[head.row(block.token(t), c.Nq, 1)] = m.e[t];
-      }
+      m.e[t] = c.normalize ? dot(m.queries + t * m.R, m.z, m.R) : 0;
       zero(m.outputs + t * m.D, m.D);
     }
     interleave(c.causal ? m.keys : nullptr, m.queries, m.rows, m.R, block.count, m.pairs);
@@ -80,9 +77,7 @@ static INLINE void forwardHead(const Call& c, int64_t index) {
       addAndRead(m.state, m.pairs, m.rows, m.D, block.count, m.values, m.outputs);
     else
       read(m.state, m.pairs, m.rows, m.D, block.count, m.outputs);
-    for (int64_t t = 0; t < block.count; t++)
-      storeOutput(head, block.token(t), m.outputs + t * m.D, c.normalize ? m.e[t] : c.scale,
-                  c.normalize && m.e[t] == 0);
+    for (int64_t t = 0; t < block.count; t++) storeOutput(head, block.token(t), m.outputs + t * m.D, m.e[t]);
   }
   storeState(m.state, c.r, c.d, m.D, c.sOut ? c.sOut + index * c.r * c.d : nullptr);
   storeState(m.z, 1, c.r, m.R, c.zOut ? c.zOut + index * c.r : nullptr);
@@ -216,11 +211,7 @@ static INLINE void stepHead(const Call& c, int64_t index) {
       memcpy(to + j, &s, (c.d - j < kLanes ? c.d - j : kLanes) * sizeof(float));
     });
   }
-  const float inverse = c.normalize ? inverseOf(dot(m.queries, m.z, m.R), c.eps) : c.scale;
-  writeRow(c.output + index * c.d, c.d, [&](int64_t j) {
-    const V nothing = {};
-    return c.normalize && inverse == 0 ? nothing : vec(m.outputs + j) * inverse;
-  });
+  finishRow(c, m.outputs, dot(m.queries, m.z, m.R), c.output + index * c.d);
 }
 };
 

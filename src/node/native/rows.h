@@ -97,14 +97,20 @@ static INLINE void scaled(const float* row, float factor, float* out, int64_t pa
   for (int64_t i = 0; i < padded; i += kLanes) vec(out + i) = vec(row + i) * factor;
 }
 
-static INLINE float inverseOf(float denominator, float eps) { return denominator == 0 ? 0 : 1 / (denominator + eps); }
+// An output row from its numerator. Returns what the numerator was multiplied by.
+static INLINE float finishRow(const Call& c, const float* numerator, float denominator, float* row) {
+  const bool none = c.normalize && denominator == 0;
+  const float factor = none ? 0 : c.normalize ? 1 / (denominator + c.eps) : c.scale;
+  const V nothing = {};
+  // Selected, not multiplied: 0 / 0 is 0 here, while the inverse of an infinite denominator must not hide infinity.
+  writeRow(row, c.d, [&](int64_t i) { return none ? nothing : vec(numerator + i) * factor; });
+  return factor;
+}
 
-static INLINE void storeOutput(const Head& head, int64_t n, const float* numerator, float factor, bool none) {
+static INLINE void storeOutput(const Head& head, int64_t n, const float* numerator, float denominator) {
   const Call& c = head.c;
-  writeRow(c.output + head.row(n, c.Nq, c.d), c.d, [&](int64_t i) {
-    const V nothing = {};
-    return none ? nothing : vec(numerator + i) * factor;
-  });
+  const float factor = finishRow(c, numerator, denominator, c.output + head.row(n, c.Nq, c.d));
+  if (c.normalize) c.inverse[head.row(n, c.Nq, 1)] = factor;
 }
 
 // dN of a block, and e of its tokens.
