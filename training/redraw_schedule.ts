@@ -22,7 +22,9 @@ export interface RedrawSchedule {
 
 /**
  * Draws FAVOR+ directions anew every so many training steps (Choromanski et al. 2021, section 4.2: redrawn features
- * help training). Evaluation, saving and streams use those drawn last.
+ * help training). Evaluation, saving and streams use those drawn last. `training.train` with `workers` above 1 hands on
+ * trainable weights only, so its workers would go on with the old directions: use one. A checkpoint is written before a
+ * drawing at the same step: after a resume from step n, call `onStep(n)` first, which draws the same directions again.
  *
  * ```js
  * const redraw = training.redrawSchedule(model, {every: 100, until: 900});
