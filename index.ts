@@ -1,5 +1,6 @@
 /** The package's face. */
 export * as generation from './generation';
+export {warmup} from './generation';
 export * as layers from './layers';
 export {LinearAttention, SoftmaxAttention} from './layers';
 export * as models from './models';

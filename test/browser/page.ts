@@ -21,6 +21,7 @@ import g7 from '../golden/g7_rotary.json';
 import {FLOAT32, HALF} from '../helpers/compare';
 import type {GoldenCase} from '../helpers/golden';
 import './kernel_checks';
+import './warmup_checks';
 
 export interface StartOptions {
   /** Textures of half floats on webgl, as on most phones. */
