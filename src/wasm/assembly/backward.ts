@@ -85,8 +85,8 @@ export function backwardKeysCausal(a: Args): void {
     loadBlock(a, a.q, a.r, a.rows, n, count, a.map, false, a.queries);
     loadBlock(a, a.dk, a.r, a.rows, n, count, 0, false, a.keys);
     gradientBlock(a, n, count);
-    touchBlock(a, a.v, a.d, n, count);
-    touchBlock(a, a.dv, a.d, n, count);
+    touchBlock(a, a.v, a.d, n, count, true);
+    touchBlock(a, a.dv, a.d, n, count, true);
     // One state at a time, so that it stays in the first-level cache.
     for (let h = 0; h < a.heads; h++) {
       for (let t = count - 1; t >= 0; t -= 2) {
