@@ -1,28 +1,95 @@
-/** Loads the tfjs backend that a command asked for. Backends are optional peers: an absent one is explained. */
+/**
+ * Loads the tfjs backend that a command asked for, or the fastest that is there. Backends are optional peers: an absent
+ * one is explained.
+ */
 import * as tf from '@tensorflow/tfjs-core';
+import {hasNative, whyNoNative} from '../src/node/native';
+import {nodeBackend} from '../src/tfjs_node';
 import {Failure, reason} from './errors';
 
-export const BACKENDS = ['wasm', 'cpu'] as const;
+/** Fastest first. */
+export const BACKENDS = ['node', 'wasm', 'cpu'] as const;
 export type BackendName = (typeof BACKENDS)[number];
 
-const load: Record<BackendName, () => Promise<unknown>> = {
-  wasm: () => import('@tensorflow/tfjs-backend-wasm'),
-  cpu: () => import('@tensorflow/tfjs-backend-cpu'),
+interface Backend {
+  /** tfjs's name for it. */
+  name: string;
+  package: string;
+  load(): Promise<unknown>;
+}
+
+const KNOWN: Record<BackendName, Backend> = {
+  node: {
+    name: 'tensorflow',
+    package: '@tensorflow/tfjs-node',
+    load: () => {
+      if (Number(process.versions.node.split('.')[0]) >= 23) {
+        throw new Error(`tfjs-node 4.22 does not run on Node 23 and later (this is ${process.version})`);
+      }
+      process.env.TF_CPP_MIN_LOG_LEVEL ??= '2'; // no greetings
+      return import('@tensorflow/tfjs-node');
+    },
+  },
+  wasm: {
+    name: 'wasm',
+    package: '@tensorflow/tfjs-backend-wasm',
+    load: () => import('@tensorflow/tfjs-backend-wasm'),
+  },
+  cpu: {
+    name: 'cpu',
+    package: '@tensorflow/tfjs-backend-cpu',
+    load: () => import('@tensorflow/tfjs-backend-cpu'),
+  },
 };
 
-export async function useBackend(name: BackendName): Promise<void> {
+/**
+ * Makes `wanted` the backend in use, else the first of `order` that works, and returns a few words for the user: which,
+ * and why when it was not asked for.
+ */
+export async function useBackend(
+  wanted: BackendName | undefined,
+  order: readonly BackendName[] = BACKENDS,
+): Promise<string> {
   // tfjs's hints about other backends are not for a program's user.
   tf.enableProdMode();
-  try {
-    await load[name]();
-    if (!(await tf.setBackend(name))) throw new Error('it could not be initialised');
-    await tf.ready();
-  } catch (error) {
-    const missing = (error as NodeJS.ErrnoException).code === 'MODULE_NOT_FOUND';
-    throw new Failure(
-      missing
-        ? `--backend ${name}: it is not installed; npm install @tensorflow/tfjs-backend-${name}`
-        : `--backend ${name}: ${reason(error)}`,
-    );
+  if (wanted !== undefined) {
+    const fault = await whyNot(wanted);
+    if (fault !== null) throw new Failure(`--backend ${wanted}: ${fault}`);
+    return described(wanted);
   }
+  const faults: string[] = [];
+  for (const name of order) {
+    const fault = await whyNot(name);
+    if (fault === null) {
+      const why = faults.length > 0 ? faults.join('; ') : 'the fastest here';
+      return `${described(name)} (${why}; --backend chooses another)`;
+    }
+    faults.push(`not ${name}: ${fault}`);
+  }
+  throw new Failure(`no backend works: ${faults.join('; ')}`);
+}
+
+/** Null when the backend is in use now; else why it cannot be. */
+async function whyNot(name: BackendName): Promise<string | null> {
+  const backend = KNOWN[name];
+  try {
+    await backend.load();
+    if (!(await tf.setBackend(backend.name))) return 'it could not be initialised';
+    await tf.ready();
+    return null;
+  } catch (error) {
+    const {code, message} = error as NodeJS.ErrnoException;
+    if (code === 'MODULE_NOT_FOUND') return `it is not installed; npm install ${backend.package}`;
+    return message?.includes('tfjs_binding.node')
+      ? 'its native library is missing; npx tfjs-linear-attention setup-node'
+      : reason(error);
+  }
+}
+
+function described(name: BackendName): string {
+  const node = name === 'node' ? nodeBackend(tf.backend()) : null;
+  if (node === null) return `backend ${name}`;
+  return hasNative(node)
+    ? 'backend node with the native attention operations'
+    : `backend node without the native attention operations: ${whyNoNative()}`;
 }

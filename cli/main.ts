@@ -5,16 +5,17 @@ import {benchCommand} from './bench';
 import {type Command, commandHelp, PROGRAM} from './command';
 import {EXIT, Failure, reason, UsageError} from './errors';
 import {generateCommand} from './generate';
+import {setupNodeCommand} from './setup_node';
 import {trainCommand} from './train';
 
-const COMMANDS: readonly Command[] = [trainCommand, generateCommand, benchCommand];
+const COMMANDS: readonly Command[] = [trainCommand, generateCommand, benchCommand, setupNodeCommand];
 
 const help = `${PROGRAM} ${version}: trains small language models with linear attention, and writes with them.
 
 Usage: ${PROGRAM} COMMAND [flags]
 
 Commands:
-${COMMANDS.map(({name, summary}) => `  ${name.padEnd(10)}${summary}`).join('\n')}
+${COMMANDS.map(({name, summary}) => `  ${name.padEnd(12)}${summary}`).join('\n')}
 
 Flags:
   --help      this text; after a command, the command's flags

@@ -43,7 +43,8 @@ async function run(argv: readonly string[]): Promise<number> {
       `train: expected --d-model to be a multiple of --heads (${values.heads}); got ${values['d-model']}.`,
     );
   }
-  if (values.threads > 1 && backend !== 'wasm') {
+  const asked = backend ?? (values.threads > 1 ? 'wasm' : undefined);
+  if (values.threads > 1 && asked !== 'wasm') {
     throw new UsageError(`train: --threads needs --backend wasm; got ${backend}.`);
   }
   if ((values.accumulate ?? values.threads) % values.threads !== 0) {
@@ -56,7 +57,7 @@ async function run(argv: readonly string[]): Promise<number> {
   const settings = resume ? resumed(out, settingsOf(values), given) : settingsOf(values);
   const tokenizer = resume ? readTokenizer(out) : characterTokenizer(text);
   const {tokens, held} = split(encode(tokenizer, text, data), settings, data);
-  await useBackend(backend);
+  const which = await useBackend(asked);
   patches.wasmTraining();
   patches.wasmMatMul();
   const started = performance.now();
@@ -78,7 +79,7 @@ async function run(argv: readonly string[]): Promise<number> {
   writeRunFiles(out, {...settings}, tokenizer.toJSON());
   console.error(
     `${settings.attention} attention, ${model.countParams()} parameters, ${tokenizer.vocabSize} characters, ` +
-      `${tokens.length} to train on, ${held?.length ?? 0} to validate on; ${backend}.`,
+      `${tokens.length} to train on, ${held?.length ?? 0} to validate on; ${which}.`,
   );
   const left = minutes === undefined ? undefined : minutes * 60_000 - (performance.now() - started);
   return runTraining({model, tokens, held, settings, out, resume, interrupt, left});

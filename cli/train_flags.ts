@@ -68,7 +68,7 @@ export const TRAIN_FLAGS = {
     describe: 'steps between validations, each with a checkpoint',
   },
   seed: {type: 'integer', min: 0, default: 1, describe: 'of the weights, the batches and dropout'},
-  backend: {type: 'string', choices: BACKENDS, default: 'wasm', describe: 'the tfjs backend'},
+  backend: {type: 'string', choices: BACKENDS, describe: 'the tfjs backend; default: the fastest that works'},
   resume: {type: 'boolean', describe: 'continue the run in --out from its checkpoint'},
   overwrite: {type: 'boolean', describe: 'replace the run in --out'},
 } as const satisfies Flags;

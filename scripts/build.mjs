@@ -10,6 +10,7 @@
  */
 import {spawnSync} from 'node:child_process';
 import {
+  cpSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -119,6 +120,14 @@ await Promise.all([
   // esbuild has said what is wrong.
   process.exit(1);
 });
+
+// What `setup-node` runs, and the sources that it compiles on the user's machine.
+cpSync('scripts/setup_node.mjs', `${out}/setup/setup_node.mjs`);
+cpSync('scripts/node', `${out}/setup/node`, {
+  recursive: true,
+  filter: (path) => !path.endsWith('write_tag.mjs'),
+});
+cpSync('src/node/native', `${out}/setup/native`, {recursive: true});
 
 // Node's ESM entries wrap the CommonJS build, as tfjs's own does: one copy of the kernels and layers in a process.
 const names = Object.keys(createRequire(import.meta.url)(resolve(out, 'index.cjs'))).filter(

@@ -61,6 +61,8 @@ await step('the tarball holds the build and nothing of the sources', () => {
     'dist/node.mjs',
     'dist/cli.cjs',
     'dist/worker.cjs',
+    'dist/setup/setup_node.mjs',
+    'dist/setup/native/linear_attention.cc',
     'dist/tfjs-linear-attention.min.js',
     'dist/node_webgpu.cjs',
     'dist/node_webgpu.mjs',
@@ -71,7 +73,11 @@ await step('the tarball holds the build and nothing of the sources', () => {
   const missing = wanted.filter((file) => !files.includes(file));
   if (missing.length > 0) throw new Error(`missing from the tarball: ${missing.join(', ')}`);
   const strangers = files.filter(
-    (file) => !wanted.includes(file) && !/^dist\/(types\/.*\.d\.ts|[a-z_]+\.[cm]js\.map)$/.test(file),
+    (file) =>
+      !wanted.includes(file) &&
+      !/^dist\/(types\/.*\.d\.ts|[a-z_]+\.[cm]js\.map|setup\/(node\/)?[a-z_]+\.mjs|setup\/native\/[a-z_]+\.(cc|h))$/.test(
+        file,
+      ),
   );
   if (strangers.length > 0) throw new Error(`not meant to be in the tarball: ${strangers.join(', ')}`);
   console.log(
