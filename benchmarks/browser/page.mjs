@@ -4,9 +4,15 @@ import {fileURLToPath} from 'node:url';
 
 const driver = fileURLToPath(new URL('../../test/browser/driver.mjs', import.meta.url));
 
-/** Resolves to {call(name, ...args), close()}. */
-export function openPage(entry) {
-  const child = fork(driver, [entry], {execArgv: [], stdio: ['ignore', 'inherit', 'inherit', 'ipc']});
+/**
+ * Resolves to {call(name, ...args), close()}.
+ * @param folder whose files the page can load by their names
+ */
+export function openPage(entry, folder) {
+  const child = fork(driver, folder === undefined ? [entry] : [entry, folder], {
+    execArgv: [],
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  });
   const waiting = new Map();
   let requests = 0;
   const call = (name, ...args) =>

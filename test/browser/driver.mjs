@@ -4,12 +4,13 @@
  *
  * Requests are {id, page, call, args}: evaluates window[call](...args) in the page of that name, opened when first
  * named, and answers {id, result} or {id, error}; {id, close: page} closes one. The argument is the entry point of a
- * script that every page loads, or a module (site.mjs) whose files() are the site, where pages are named by paths. With
+ * script that every page loads, or a module (site.mjs) whose files() are the site, where pages are named by paths; a
+ * second one is a folder whose files are served by their names. With
  * --check it only says whether a browser can be had: exit code 0 or 1.
  */
-import {readFileSync} from 'node:fs';
+import {readdirSync, readFileSync} from 'node:fs';
 import {createRequire} from 'node:module';
-import {dirname, join} from 'node:path';
+import {dirname, extname, join} from 'node:path';
 import {fileURLToPath, pathToFileURL} from 'node:url';
 import {build} from 'esbuild';
 import {launch, serve} from './launch.mjs';
@@ -59,9 +60,27 @@ async function siteOf(path) {
   };
 }
 
+/** The files of a folder that a page may import or compile. */
+const TYPES = {'.mjs': 'text/javascript', '.wasm': 'application/wasm'};
+function filesOf(folder) {
+  const names = folder === undefined ? [] : readdirSync(folder).filter((name) => extname(name) in TYPES);
+  return Object.fromEntries(
+    names.map((name) => [
+      `/${name}`,
+      {
+        type: TYPES[extname(name)],
+        get body() {
+          return readFileSync(join(folder, name));
+        },
+      },
+    ]),
+  );
+}
+
 const [site, browser] = await Promise.all([siteOf(entry), launch()]);
 const server = await serve({
   ...site,
+  ...filesOf(process.argv[3]),
   ...Object.fromEntries(
     wasmNames.map((name) => [
       `/${name}`,
