@@ -164,7 +164,7 @@ export class LinearAttention extends AttentionLayer {
     }
     const phi = (side: 'queries' | 'keys', x: tf.Tensor4D) =>
       applyFeatureMap(fn, map, side, x, {
-        ...{sequenceAxis: 1, headAxis: 2, mask, weights},
+        ...{sequenceAxis: 1, headAxis: 2, mask, weights, normalized: this.normalize},
         ...placeOf(positions),
       }) as tf.Tensor4D;
     const [queries, keys] = [phi('queries', q), phi('keys', mask === undefined ? k : selectKeys(mask, k))];

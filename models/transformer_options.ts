@@ -2,6 +2,7 @@
 
 import {POOLINGS, type Pooling} from '../layers/sequence_pooling';
 import type {FeatureMap} from '../ops';
+import {resolveFeatureMap} from '../ops/feature_maps';
 import {check, checkBoolean, checkInteger, checkNumber, checkOneOf, checkOptions, show} from '../src/errors';
 
 export type AttentionKind = 'linear' | 'softmax';
@@ -187,6 +188,7 @@ function checkCombinations(
     pooling,
     maskZero,
     featureMap,
+    causal = true,
   }: TransformerOptions,
   {head, position, attention}: {head: Head; position: PositionKind; attention: readonly AttentionKind[]},
 ): void {
@@ -223,4 +225,22 @@ function checkCombinations(
   for (const [holds, message] of rules) {
     check(holds, fn, () => message);
   }
+  if (featureMap !== undefined) {
+    checkMap(fn, featureMap, {causal, size, numHeads});
+  }
+}
+
+/** What the attention layers would refuse once tensors of other layers exist: nothing of a refused model is left then. */
+function checkMap(
+  fn: string,
+  featureMap: string | FeatureMap,
+  {causal, size, numHeads}: {causal: boolean; size: number; numHeads: number},
+): void {
+  const map = resolveFeatureMap(featureMap, fn);
+  check(
+    !causal || map.causal !== false,
+    fn,
+    () => `feature map '${map.name}' looks at the whole sequence and cannot be causal; got causal = true.`,
+  );
+  map.weights?.(size, numHeads); // throws where the map does not fit
 }

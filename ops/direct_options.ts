@@ -4,6 +4,7 @@
  * included, gets null and goes the long way, where errors are worded.
  */
 import * as tf from '@tensorflow/tfjs-core';
+import {isPlain} from '../src/errors';
 import {POINTWISE_MAPS, type PointwiseMap} from '../src/pointwise';
 import {type FeatureMapLike, resolveFeatureMap} from './feature_maps/registry';
 import type {FeatureMap} from './feature_maps/types';
@@ -25,7 +26,7 @@ export function directOptions(
   options: object | null,
   others: readonly string[],
 ): DirectOptions | null {
-  if (options === null || typeof options !== 'object') {
+  if (!isPlain(options)) {
     return null;
   }
   for (const key in options) {

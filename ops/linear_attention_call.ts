@@ -24,8 +24,8 @@ export interface SharedOptions {
   eps?: number;
   /** Multiplies phi(q).phi(k). Default 1. Cancels when `normalize`, and is ignored then. */
   scale?: number;
-  /** Tensors for the weights of a map that has some, by name. */
-  featureMapWeights?: {[name: string]: tf.Tensor};
+  /** Tensors for the weights of a map that has some: by name, or in the order of the map's `weights()`. */
+  featureMapWeights?: {[name: string]: tf.Tensor} | tf.Tensor[];
 }
 
 /** An initial state; z may be left out when not normalising (zeros then). */
@@ -60,8 +60,8 @@ export function checkShared(
   const {eps = map.eps ?? 1e-6, scale = 1, featureMapWeights} = options;
   checkNumber(fn, 'eps', eps, {min: 0});
   checkNumber(fn, 'scale', scale);
-  checkFeatureMapWeights(fn, map, featureMapWeights, sizes.r, sizes.H);
-  return {map, eps, scale, weights: featureMapWeights};
+  const weights = checkFeatureMapWeights(fn, map, featureMapWeights, sizes.r, sizes.H);
+  return {map, eps, scale, weights};
 }
 
 /** Checks a state [B,H,r',d], [B,H,r'] against a call's sizes. */
@@ -152,6 +152,7 @@ function runSegment(call: Call, segment: Segment, weightNames: string[], returnS
       ...(call.positions === undefined ? {} : {positions: positionsOf(call, segment.from, N)}),
       mask: mask ?? undefined,
       weights: weightNames.length === 0 ? undefined : weights,
+      normalized: call.normalize,
     });
     // Nothing under the mask may reach the map: it may sum over the sequence. The kernel then selects the features.
     const kept =

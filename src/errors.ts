@@ -41,6 +41,10 @@ export function showShape(shape: readonly (number | null)[]): string {
   return `[${shape.map((n) => (n === null ? 'null' : n)).join(',')}]`;
 }
 
+/** True of objects that are no arrays, maps, tensors or the like; of any realm, so not by instanceof. */
+export const isPlain = (value: unknown): value is object =>
+  Object.prototype.toString.call(value) === '[object Object]' && !('dataId' in (value as object));
+
 /** Refuses anything but a plain options object whose keys are all in `allowed`: a typo must not be silent. */
 export function checkOptions(
   fn: string,
@@ -51,16 +55,12 @@ export function checkOptions(
   if (options === undefined) {
     return;
   }
-  check(
-    options !== null && typeof options === 'object' && !Array.isArray(options) && !('dataId' in options),
-    fn,
-    () => `expected ${name} to be an object; got ${show(options)}.`,
-  );
+  check(isPlain(options), fn, () => `expected ${name} to be an object; got ${show(options)}.`);
   for (const key of Object.keys(options as object)) {
     check(
       allowed.includes(key),
       fn,
-      () => `unknown option '${key}'; expected ${allowed.map((k) => `'${k}'`).join(', ')}.`,
+      () => `unknown option '${key}'; expected ${allowed.map((k) => `'${k}'`).join(', ') || 'none'}.`,
     );
   }
 }

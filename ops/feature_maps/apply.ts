@@ -5,8 +5,9 @@ import {check, show, showShape} from '../../src/errors';
 import type {FeatureMap, FeatureMapContext} from './types';
 
 /**
- * Checks `featureMapWeights` against what the map declares. They may be left out only where the map can do without:
- * when it has none, or when all are constants that it holds itself (random projections).
+ * `featureMapWeights` by name, checked against what the map declares; given by name or as a list in the declared order.
+ * They may be left out only where the map can do without: when it has none, or when all are constants that it holds
+ * itself (random projections).
  */
 export function checkFeatureMapWeights(
   fn: string,
@@ -14,7 +15,7 @@ export function checkFeatureMapWeights(
   weights: unknown,
   inputDim: number,
   numHeads: number,
-): void {
+): tf.NamedTensorMap | undefined {
   const declared = map.weights?.(inputDim, numHeads) ?? [];
   const list = declared.map(({name, shape}) => `${name} ${showShape(shape)}`).join(', ');
   if (weights === undefined) {
@@ -23,7 +24,7 @@ export function checkFeatureMapWeights(
       fn,
       () => `feature map '${map.name}' needs featureMapWeights {${list}}; got none.`,
     );
-    return;
+    return undefined;
   }
   check(
     declared.length > 0,
@@ -31,11 +32,20 @@ export function checkFeatureMapWeights(
     () => `feature map '${map.name}' has no weights, but featureMapWeights were given: ${show(weights)}.`,
   );
   check(
-    weights !== null && typeof weights === 'object',
+    weights !== null && typeof weights === 'object' && !(weights instanceof tf.Tensor),
     fn,
     () => `expected featureMapWeights to be an object of tensors {${list}}; got ${show(weights)}.`,
   );
-  const given = weights as {[name: string]: unknown};
+  if (Array.isArray(weights)) {
+    check(
+      weights.length === declared.length,
+      fn,
+      () => `expected featureMapWeights to be ${declared.length} tensors, ${list}; got ${weights.length}.`,
+    );
+  }
+  const given = (
+    Array.isArray(weights) ? Object.fromEntries(declared.map(({name}, i) => [name, weights[i]])) : weights
+  ) as tf.NamedTensorMap;
   const unknown = Object.keys(given).find((key) => !declared.some(({name}) => name === key));
   check(
     unknown === undefined,
@@ -50,6 +60,7 @@ export function checkFeatureMapWeights(
       () => `expected featureMapWeights.${name} to be of shape ${showShape(shape)}; got ${showShape(got)}.`,
     );
   }
+  return given;
 }
 
 /** phi(q) or phi(k) of a map that is not pointwise, with its last axis checked. */

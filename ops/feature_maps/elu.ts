@@ -9,4 +9,4 @@ import type {FeatureMap} from './types';
  * tfla.featureMaps.elu().queries(tf.tensor1d([-1, 0, 2])).print(); // [0.3678795, 1, 3]
  * ```
  */
-export const elu = (): FeatureMap => pointwiseMap('elu');
+export const elu = (config?: object): FeatureMap => pointwiseMap('elu', config);

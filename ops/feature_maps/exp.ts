@@ -9,4 +9,4 @@ import type {FeatureMap} from './types';
  * tfla.featureMaps.exp().queries(tf.tensor1d([-1, 0, 2])).print(); // [0.3678795, 1, 7.3890562]
  * ```
  */
-export const exp = (): FeatureMap => pointwiseMap('exp', 0);
+export const exp = (config?: object): FeatureMap => pointwiseMap('exp', config, 0);

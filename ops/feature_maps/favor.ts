@@ -16,7 +16,7 @@ export interface FavorConfig {
   seed?: number;
   /** Directions orthogonal within blocks of r: less variance. Default true. */
   orthogonal?: boolean;
-  /** Scale each query's features by a number of its own, which cancels when normalised. Default true. */
+  /** Scale each query's features by a number of its own, which cancels; not done where `normalize` is false. Default true. */
   stabilize?: boolean;
   /** [numFeatures, r]: the directions, instead of random ones. Copied. */
   projection?: tf.TensorLike | tf.Tensor;
@@ -89,7 +89,7 @@ export function favor(config: FavorConfig = {}): FeatureMap {
     weights: (r) => [
       {name: 'projection', shape: [directions(r), r], initializer: constants(r), trainable: false},
     ],
-    queries: (x, ctx) => features(x, ctx, stabilize),
+    queries: (x, ctx) => features(x, ctx, stabilize && ctx?.normalized !== false),
     keys: (x, ctx) => features(x, ctx, false),
     redraw: (r, _, newSeed) => ({
       projection: drawProjection(directions(r), r, mixSeed(seed, newSeed), orthogonal),

@@ -8,4 +8,4 @@ import type {FeatureMap} from './types';
  * tfla.featureMaps.identity().queries(tf.tensor1d([-1, 0, 2])).print(); // [-1, 0, 2]
  * ```
  */
-export const identity = (): FeatureMap => pointwiseMap('identity');
+export const identity = (config?: object): FeatureMap => pointwiseMap('identity', config);

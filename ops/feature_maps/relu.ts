@@ -9,4 +9,4 @@ import type {FeatureMap} from './types';
  * tfla.featureMaps.relu().queries(tf.tensor1d([-1, 0, 2])).print(); // [0, 0, 2]
  * ```
  */
-export const relu = (): FeatureMap => pointwiseMap('relu');
+export const relu = (config?: object): FeatureMap => pointwiseMap('relu', config);

@@ -3,6 +3,7 @@ import {isNonZero, offTape} from '../../src/conditions';
 import {select} from '../../src/linear_attention/chunks';
 import {exponential} from '../../src/recomputed';
 import {isHalfFloat} from '../../src/tfjs';
+import {checkNoConfig} from './pointwise_map';
 import type {FeatureMap, FeatureMapContext} from './types';
 
 /**
@@ -16,18 +17,21 @@ import type {FeatureMap, FeatureMapContext} from './types';
  * tfla.featureMaps.softmax().queries(tf.tensor2d([[0, Math.log(3)]])).print(); // [[0.25, 0.75]]
  * ```
  */
-export const softmax = (): FeatureMap => ({
-  name: 'softmax',
-  causal: false,
-  eps: 0,
-  dim: (inputDim) => inputDim,
-  queries: (x) => softmaxOver(x, x.rank - 1, null),
-  keys: (x, ctx) => {
-    const {sequenceAxis = 2} = ctx ?? {};
-    return tf.tidy(() => softmaxOver(x, sequenceAxis, keptOf(x, sequenceAxis, ctx)));
-  },
-  getConfig: () => ({}),
-});
+export const softmax = (config?: object): FeatureMap => {
+  checkNoConfig('softmax', config);
+  return {
+    name: 'softmax',
+    causal: false,
+    eps: 0,
+    dim: (inputDim) => inputDim,
+    queries: (x) => softmaxOver(x, x.rank - 1, null),
+    keys: (x, ctx) => {
+      const {sequenceAxis = 2} = ctx ?? {};
+      return tf.tidy(() => softmaxOver(x, sequenceAxis, keptOf(x, sequenceAxis, ctx)));
+    },
+    getConfig: () => ({}),
+  };
+};
 
 /** ctx.mask [B,N] in the shape that broadcasts against x; null keeps all. */
 function keptOf(x: tf.Tensor, sequenceAxis: number, ctx: FeatureMapContext | undefined): tf.Tensor | null {

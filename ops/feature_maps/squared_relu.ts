@@ -9,4 +9,4 @@ import type {FeatureMap} from './types';
  * tfla.featureMaps.squaredRelu().queries(tf.tensor1d([-1, 0, 2])).print(); // [0, 0, 4]
  * ```
  */
-export const squaredRelu = (): FeatureMap => pointwiseMap('squaredRelu');
+export const squaredRelu = (config?: object): FeatureMap => pointwiseMap('squaredRelu', config);

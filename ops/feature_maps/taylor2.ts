@@ -1,4 +1,5 @@
 import {secondDegree, secondDegreeCount, type Terms} from '../../src/second_degree';
+import {checkNoConfig} from './pointwise_map';
 import {rowWise} from './row_wise';
 import type {FeatureMap} from './types';
 
@@ -25,9 +26,11 @@ const terms = (r: number): Terms => ({
  * // [[1, 1.6817929, 2.5226893, 2, 4.5, 4.2426405]]
  * ```
  */
-export const taylor2 = (): FeatureMap =>
-  rowWise({
+export const taylor2 = (config?: object): FeatureMap => {
+  checkNoConfig('taylor2', config);
+  return rowWise({
     name: 'taylor2',
     dim: (r) => secondDegreeCount(terms(r), r),
     map: (x) => secondDegree(x, terms(x.shape[x.rank - 1])),
   });
+};

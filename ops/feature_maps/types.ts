@@ -16,6 +16,8 @@ export interface FeatureMapContext {
   mask?: tf.Tensor;
   /** The map's weights, by name. */
   weights?: tf.NamedTensorMap;
+  /** False: the output is not divided by the denominator, so a factor of a query's features shows. Default true. */
+  normalized?: boolean;
   /** Default false. */
   training?: boolean;
 }

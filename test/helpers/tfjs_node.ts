@@ -12,3 +12,12 @@ export function whyNoTfjsNode(): string | null {
     ? null
     : 'tfjs-node has no native library here: npm run setup:node';
 }
+
+/** describe() for tests that need tfjs-node: skipped with a warning where it cannot run, but never under CI. */
+export function describeOnTfjsNode(title: string, body: () => void): void {
+  const missing = process.env.CI ? null : whyNoTfjsNode();
+  if (missing !== null) {
+    console.warn(`SKIPPED: ${title}. ${missing}`);
+  }
+  (missing === null ? describe : describe.skip)(title, body);
+}
