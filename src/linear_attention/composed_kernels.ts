@@ -17,7 +17,7 @@ import {asSequence, type LinearAttentionStepAttrs, type LinearAttentionStepInput
 type Live<T> = {[K in keyof T]: tf.Tensor};
 
 /** Kernels are handed tensors by tfjs's ops, and bare infos by other kernels. */
-function live<T extends object>(inputs: T): Live<T> {
+export function live<T extends object>(inputs: T): Live<T> {
   const entries = Object.entries(inputs as {[name: string]: tf.TensorInfo}).map(([name, x]) => [
     name,
     x instanceof tf.Tensor ? x : tf.engine().makeTensorFromTensorInfo(x),

@@ -1,9 +1,10 @@
 /** The kernels of tfjs-node: the native operations where they were built, else the composed form. */
-import type * as tf from '@tensorflow/tfjs-core';
+import * as tf from '@tensorflow/tfjs-core';
 import {BACKWARD, FORWARD, hasNative, STEP} from '../node/native';
 import {POINTWISE_MAPS} from '../pointwise';
 import {type NodeBackend, nodeBackend, type OperationAttributes, runOperation} from '../tfjs_node';
-import {composedKernels, composedStep} from './composed_kernels';
+import {composedForward} from './composed';
+import {composedKernels, live} from './composed_kernels';
 import {NODE_PIECES} from './node_pieces';
 import {
   attrsOf,
@@ -13,9 +14,15 @@ import {
   type LinearAttentionAttrs,
   LinearAttentionGrad,
 } from './spec';
-import {LinearAttentionStep, sequenceAttrs, stepAttrsOf, stepInputsOf} from './step';
+import {
+  LinearAttentionStep,
+  type LinearAttentionStepInputs,
+  sequenceAttrs,
+  stepAttrsOf,
+  stepInputsOf,
+} from './step';
 
-const [composedForward, composedBackward] = composedKernels('tensorflow', NODE_PIECES);
+const [stockForward, stockBackward] = composedKernels('tensorflow', NODE_PIECES);
 
 /** The backend where the native operations run in it, else null. */
 function native(backend: unknown): NodeBackend | null {
@@ -39,7 +46,7 @@ const operationAttributes = (attrs: LinearAttentionAttrs): OperationAttributes =
 const forward: tf.KernelFunc = (args) => {
   const backend = native(args.backend);
   if (backend === null) {
-    return composedForward.kernelFunc(args);
+    return stockForward.kernelFunc(args);
   }
   const {q, k, v, mask, s, z} = inputsOf(args.inputs);
   return runOperation(backend, FORWARD, [q, k, v, mask, s, z], operationAttributes(attrsOf(args.attrs)), 4);
@@ -48,7 +55,7 @@ const forward: tf.KernelFunc = (args) => {
 const backward: tf.KernelFunc = (args) => {
   const backend = native(args.backend);
   if (backend === null) {
-    return composedBackward.kernelFunc(args);
+    return stockBackward.kernelFunc(args);
   }
   const {q, k, v, mask, s, z, output, inverse, dOutput, dS, dZ} = gradInputsOf(args.inputs);
   return runOperation(
@@ -60,12 +67,22 @@ const backward: tf.KernelFunc = (args) => {
   );
 };
 
+/** A step as a sequence of length 1. TensorFlow's tensors know their shapes, so that infos cannot be given others. */
+const composedStep = (inputs: LinearAttentionStepInputs, attrs: LinearAttentionAttrs): tf.Tensor[] =>
+  tf.tidy(() => {
+    const {q, k, v, s, z} = live(inputs);
+    const [query, key, value] = [q, k, v].map((x) => tf.expandDims(x, 2));
+    const sequence = {q: query, k: key, v: value, mask: tf.zeros([1]), s, z};
+    const [output, newS, newZ] = composedForward(sequence, attrs, NODE_PIECES);
+    return [tf.squeeze(output, [2]), newS, newZ];
+  });
+
 const step: tf.KernelFunc = (args) => {
   const inputs = stepInputsOf(args.inputs);
   const attrs = stepAttrsOf(args.attrs);
   const backend = native(args.backend);
   if (backend === null) {
-    return composedStep(composedForward.kernelFunc, inputs, attrs, args.backend as object);
+    return composedStep(inputs, sequenceAttrs(attrs));
   }
   const {q, k, v, s, z} = inputs;
   return runOperation(backend, STEP, [q, k, v, s, z], operationAttributes(sequenceAttrs(attrs)), 3);

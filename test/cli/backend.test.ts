@@ -8,7 +8,7 @@ jest.setTimeout(300000);
 
 describe('--backend', () => {
   const workspace = new Workspace();
-  const missing = process.env.CI ? null : whyNoTfjsNode();
+  const missing = whyNoTfjsNode();
   const onNode = missing === null ? it : it.skip;
   if (missing !== null) console.warn(`SKIPPED: the command line on tfjs-node. ${missing}`);
 

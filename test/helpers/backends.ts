@@ -22,7 +22,7 @@ export function describeOnBackends(
 ): void {
   for (const backend of backends) {
     const name = `${title} [${backend}]`;
-    const missing = backend === 'tensorflow' && !process.env.CI ? whyNoTfjsNode() : null;
+    const missing = backend === 'tensorflow' ? whyNoTfjsNode() : null;
     if (missing !== null) {
       console.warn(`SKIPPED: ${name}. ${missing}`);
       describe.skip(name, () => body(backend));
