@@ -42,6 +42,14 @@ const KNOWN: Record<BackendName, Backend> = {
   },
 };
 
+/** The command line's name of the backend in use. */
+export function backendInUse(): BackendName {
+  const found = BACKENDS.find((name) => KNOWN[name].name === tf.getBackend());
+  if (found === undefined)
+    throw new Failure(`the backend in use, ${tf.getBackend()}, is none of ${BACKENDS.join(', ')}.`);
+  return found;
+}
+
 /**
  * Makes `wanted` the backend in use, else the first of `order` that works, and returns a few words for the user: which,
  * and why when it was not asked for.

@@ -49,7 +49,7 @@ async function main(argv: readonly string[]): Promise<number> {
       COMMANDS.map(({name}) => name),
     );
     throw new UsageError(
-      `unknown command '${first}'${hint === undefined ? '' : `; did you mean ${hint}?`} See ${PROGRAM} --help.`,
+      `unknown command '${first}'${hint === undefined ? '.' : `; did you mean ${hint}?`} See ${PROGRAM} --help.`,
     );
   }
   if (rest.includes('--help') || rest.includes('-h')) {
@@ -64,6 +64,11 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(EXIT.ok);
   console.error(`${PROGRAM}: cannot write the output: ${reason(error)}`);
   process.exit(EXIT.failure);
+});
+
+/** Nor is one of messages (`2>&1 | head`): training goes on without a reader and saves what it has. */
+process.stderr.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') process.exitCode = EXIT.failure;
 });
 
 main(process.argv.slice(2)).then(

@@ -29,6 +29,12 @@ export function checkFolder(path: string, {resume, overwrite}: {resume: boolean;
   if (resume && !files.includes(FILES.run)) {
     throw new Failure(`--resume: ${path} holds no run to continue (${FILES.run} is missing).`);
   }
+  if (resume && !files.includes(FILES.checkpoint)) {
+    throw new Failure(
+      `--resume: ${path} holds no checkpoint (${FILES.checkpoint} is missing): the run ended before its first. ` +
+        'Start it again with --overwrite in place of --resume.',
+    );
+  }
   if (files.length > 0 && !resume && !overwrite) {
     throw new UsageError(
       `train: --out ${path} holds a run already (${files.join(', ')}). ` +

@@ -4,7 +4,7 @@ import {type CharacterTokenizer, characterTokenizer, transformer} from '../model
 import * as patches from '../src/patches';
 import {progressPrinter, saveModel, type TrainingProgress, type TrainingResult, train} from '../training';
 import {parseFlags} from './args';
-import {useBackend} from './backend';
+import {backendInUse, useBackend} from './backend';
 import type {Command} from './command';
 import {EXIT, Failure, UsageError} from './errors';
 import {type Interrupt, onInterrupt} from './interrupt';
@@ -30,7 +30,7 @@ export const trainCommand: Command = {
   ],
   notes: `The folder gets ${Object.values(FILES).join(', ')}; each is written whole or not at all.
 Ctrl-C stops after the current step and saves; --resume with the same text continues exactly where the last checkpoint
-was, with the run's own settings. --steps, --every and --threads may change then.`,
+was, with the run's own settings and backend. --steps, --every, --threads and --backend may change then.`,
   run,
 };
 
@@ -43,8 +43,7 @@ async function run(argv: readonly string[]): Promise<number> {
       `train: expected --d-model to be a multiple of --heads (${values.heads}); got ${values['d-model']}.`,
     );
   }
-  const asked = backend ?? (values.threads > 1 ? 'wasm' : undefined);
-  if (values.threads > 1 && asked !== 'wasm') {
+  if (values.threads > 1 && (backend ?? 'wasm') !== 'wasm') {
     throw new UsageError(`train: --threads needs --backend wasm; got ${backend}.`);
   }
   if ((values.accumulate ?? values.threads) % values.threads !== 0) {
@@ -57,7 +56,9 @@ async function run(argv: readonly string[]): Promise<number> {
   const settings = resume ? resumed(out, settingsOf(values), given) : settingsOf(values);
   const tokenizer = resume ? readTokenizer(out) : characterTokenizer(text);
   const {tokens, held} = split(encode(tokenizer, text, data), settings, data);
-  const which = await useBackend(asked);
+  // A resumed run goes on where it ran: other backends give other bits.
+  const which = await useBackend(values.threads > 1 ? 'wasm' : settings.backend || undefined);
+  settings.backend = backendInUse();
   patches.wasmTraining();
   patches.wasmMatMul();
   const started = performance.now();
@@ -116,8 +117,8 @@ function split(
   return {tokens: ids.slice(0, rest), held: size === 0 ? null : ids.slice(rest)};
 }
 
-/** What may change when a run is continued: it decides how long and how fast, not what is computed. */
-const MAY_CHANGE = ['steps', 'every', 'threads'] as const;
+/** What may change when a run is continued: it decides how long and how fast, not what is computed (but for rounding). */
+const MAY_CHANGE = ['steps', 'every', 'threads', 'backend'] as const;
 
 /** The settings of the run in the folder; the flags that were given must agree with them. */
 function resumed(out: string, settings: TrainSettings, given: ReadonlySet<string>): TrainSettings {

@@ -1,6 +1,6 @@
 /** The flags of `train`, and the settings that make a run what it is. */
 import type {Flags, Parsed} from './args';
-import {BACKENDS} from './backend';
+import {BACKENDS, type BackendName} from './backend';
 
 export const DEFAULT_STEPS = 1000;
 
@@ -73,19 +73,19 @@ export const TRAIN_FLAGS = {
   overwrite: {type: 'boolean', describe: 'replace the run in --out'},
 } as const satisfies Flags;
 
-/** What is kept in run.json. 0 steps: not decided yet. warmup -1: the default for the steps. */
+/** What is kept in run.json. 0 steps, backend '': not decided yet. warmup -1: the default for the steps. */
 export function settingsOf(values: Parsed<typeof TRAIN_FLAGS>['values']) {
   const {
     data: _data,
     out: _out,
     minutes: _minutes,
-    backend: _backend,
     resume: _resume,
     overwrite: _overwrite,
     ...settings
   } = values;
   return {
     ...settings,
+    backend: (settings.backend ?? '') as BackendName | '',
     steps: settings.steps ?? 0,
     warmup: settings.warmup ?? -1,
     accumulate: settings.accumulate ?? settings.threads,

@@ -1,5 +1,6 @@
 /** The built command line, as users run it: what training leaves, and that an interruption loses nothing. */
-import {buildIfStale} from '../helpers/dist';
+import {rmSync} from 'node:fs';
+import {buildIfStale, start} from '../helpers/dist';
 import {Workspace, withFileLimit} from './workspace';
 
 // Programs are started; on a busy machine that takes a while.
@@ -61,6 +62,28 @@ describe('train', () => {
     expect(log.map(({loss}) => loss)).toEqual(workspace.lines('straight', 'log.jsonl').map(({loss}) => loss));
     expect(workspace.bytes('stopped', 'weights.bin').equals(workspace.bytes('straight', 'weights.bin'))).toBe(
       true,
+    );
+  });
+
+  it('goes on and saves when nobody reads its messages any more', async () => {
+    const args = workspace.trainArgs('unread', '--steps', '12', '--every', '4');
+    // Exit status of the program itself, through a reader that leaves after the first line.
+    const script = 'set -o pipefail; "$@" 2>&1 >"$OUT" | head -n 1 >/dev/null';
+    const {code} = await start('env', [
+      `OUT=${workspace.path('unread.txt')}`,
+      ...['bash', '-c', script, 'bash', process.execPath, ...args],
+    ]).ended;
+    expect(code).toBe(0);
+    expect(workspace.list('unread')).toEqual(FILES);
+  });
+
+  it('says how to go on when a run ended before its first checkpoint', async () => {
+    expect((await workspace.train('early', '--steps', '2')).code).toBe(0);
+    for (const name of ['checkpoint.bin', 'model.json', 'weights.bin']) rmSync(workspace.path('early', name));
+    const {code, stderr} = await workspace.resume('early');
+    expect(code).toBe(1);
+    expect(stderr).toMatch(
+      /holds no checkpoint \(checkpoint\.bin is missing\).*--overwrite in place of --resume/,
     );
   });
 

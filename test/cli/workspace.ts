@@ -57,9 +57,10 @@ export class Workspace {
   train(out: string, ...more: string[]): Promise<Ended> {
     return run(this.trainArgs(out, ...more));
   }
+  /** No backend: a run continues on its own. */
   resumeArgs(out: string, ...more: string[]): string[] {
     const paths = ['--data', this.text, '--out', this.path(out)];
-    return [cli, 'train', ...paths, ...CPU, '--resume', ...more];
+    return [cli, 'train', ...paths, '--resume', ...more];
   }
   resume(out: string, ...more: string[]): Promise<Ended> {
     return run(this.resumeArgs(out, ...more));
