@@ -1,12 +1,12 @@
 /** Builds the native TensorFlow operation (src/node/native) against tfjs-node's TensorFlow, into the cache. */
 import {createHash} from 'node:crypto';
-import {existsSync, readdirSync, readFileSync} from 'node:fs';
+import {existsSync, readdirSync, readFileSync, realpathSync} from 'node:fs';
 import {join} from 'node:path';
 import {fileURLToPath} from 'node:url';
 import {cacheFolder, isMarked, putInPlace, setMark} from './cache.mjs';
 import {command, SetupError} from './command.mjs';
 import {nodeHeaders} from './node_headers.mjs';
-import {check, partsOf} from './tfjs_node.mjs';
+import {check} from './tfjs_node.mjs';
 
 /** In the repository, and where the build puts it for the package. */
 const FOLDERS = ['../../src/node/native', '../native'];
@@ -32,12 +32,28 @@ export function nativeTag() {
   return hash.digest('hex').slice(0, 12);
 }
 
+const FRAMEWORK = 'libtensorflow_framework.so.2';
+
+/** True where what was built for another installation works in this one. */
+function runs(addon, tfjsNode) {
+  if (!existsSync(addon)) {
+    return false;
+  }
+  try {
+    check('operation', addon, tfjsNode.root, nativeTag());
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 export function buildNativeOperation(tfjsNode) {
   const addon = join(cacheFolder(), `linear-attention-${nativeTag()}.node`);
   const mark = `${addon}.checked`;
-  // The addon and the TensorFlow that it was tried in.
-  const parts = [addon, ...partsOf(tfjsNode)];
-  if (isMarked(mark, parts)) {
+  // The addon, and the TensorFlow that it was tried in: the library itself, which a link may stand for.
+  const parts = [addon, realpathSync(join(tfjsNode.libraries, FRAMEWORK))];
+  if (isMarked(mark, parts) || runs(addon, tfjsNode)) {
+    setMark(mark, parts);
     return;
   }
   try {
@@ -51,7 +67,7 @@ export function buildNativeOperation(tfjsNode) {
           `-I${nodeHeaders()}`,
           join(nativeSources(), 'linear_attention.cc'),
         ],
-        ...[`-L${tfjsNode.libraries}`, '-l:libtensorflow_framework.so.2', '-o', output],
+        ...[`-L${tfjsNode.libraries}`, `-l:${FRAMEWORK}`, '-o', output],
       ]);
       check('operation', output, tfjsNode.root, nativeTag());
       return output;

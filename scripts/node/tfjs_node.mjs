@@ -1,5 +1,5 @@
 /** The installed package @tensorflow/tfjs-node: where it is, and whether it works. */
-import {existsSync, readFileSync} from 'node:fs';
+import {existsSync, readdirSync, readFileSync} from 'node:fs';
 import {createRequire} from 'node:module';
 import {dirname, join} from 'node:path';
 import {fileURLToPath} from 'node:url';
@@ -30,17 +30,21 @@ export function findTfjsNode() {
   );
 }
 
-/** What must be as it was when the package was last seen working. */
-export const partsOf = ({binding, libraries}) => [binding, join(libraries, 'libtensorflow_framework.so.2')];
+/** What must be as it was when the package was last seen working; null where something is missing. */
+function partsOf({binding, libraries}) {
+  const names = existsSync(libraries) ? readdirSync(libraries).filter((name) => name.includes('.so')) : [];
+  const parts = [binding, ...names.map((name) => join(libraries, name))];
+  return names.length > 0 && parts.every((path) => existsSync(path)) ? parts : null;
+}
 
 /** True where tfjs-node multiplies matrices. Tried in a process of its own, once for the files that are there. */
 export function works(tfjsNode) {
   const parts = partsOf(tfjsNode);
+  if (parts === null) {
+    return false;
+  }
   if (isMarked(tfjsNode.mark, parts)) {
     return true;
-  }
-  if (!parts.every((path) => existsSync(path))) {
-    return false;
   }
   try {
     check('package', tfjsNode.root);

@@ -47,7 +47,7 @@ export function tensorflowLibrary() {
   if (fault(folder) !== null) {
     putInPlace(folder, (temporary) => {
       const out = join(temporary, 'library');
-      unpack(wheel(), out);
+      unpack(out);
       const wrong = fault(out) ?? missingSymbol(out);
       if (wrong !== null) {
         throw new SetupError(`tensorflow-cpu ${VERSION}: ${wrong}`);
@@ -66,27 +66,27 @@ const wheelIn = (folder) => {
   return name === undefined ? null : join(folder, name);
 };
 
-/** The downloaded wheel; one that an interrupted run left is used. pip moves it here when it is whole. */
+/** Downloads the wheel. pip moves it here when it is whole. */
 function wheel() {
-  const found = wheelIn(downloads());
-  if (found !== null) {
-    return found;
-  }
   mkdirSync(downloads(), {recursive: true});
   command('python3', DOWNLOAD, {cwd: downloads(), timeout: 1_800_000});
   return wheelIn(downloads());
 }
 
-function unpack(path, out) {
+/** Unpacks the wheel into `out`; one that an earlier run left and that is broken is downloaded again. */
+function unpack(out) {
+  const left = wheelIn(downloads());
+  const path = left ?? wheel();
+  rmSync(out, {recursive: true, force: true});
   mkdirSync(out);
   try {
     command('python3', ['-c', UNPACK, path, out, LIBRARIES.join(','), HEADERS.join(',')]);
   } catch (error) {
-    // Not to be found again by the next run.
     rmSync(path, {force: true});
-    throw new SetupError(
-      `the wheel could not be unpacked and was deleted; run this again.\n${error.message}`,
-    );
+    if (left === null) {
+      throw error;
+    }
+    unpack(out);
   }
 }
 
