@@ -10,6 +10,7 @@ import {setWasmPaths} from '@tensorflow/tfjs-backend-wasm';
 import '@tensorflow/tfjs-backend-webgl';
 import '@tensorflow/tfjs-backend-webgpu';
 import '../../index';
+import {forceSegmentLength} from '../../src/linear_attention/webgpu/plan';
 import {CASES, type ConformanceCase} from '../conformance/cases';
 import {goldenList} from '../conformance/golden_case';
 import {runCase, runPoisoned} from '../conformance/run_case';
@@ -34,6 +35,8 @@ export interface PageRunOptions {
   form?: 'op' | 'composed';
   /** Runs the case with NaN for every input first, so that recycled buffers hold NaN. */
   poisoned?: boolean;
+  /** Of the webgpu kernels, instead of what their rule gives. */
+  segmentLength?: number;
 }
 
 const files: {[name: string]: unknown} = {
@@ -74,11 +77,13 @@ async function start(backend: string, options: StartOptions = {}): Promise<strin
 }
 
 /** What is wrong with one case, one line each. */
-async function runCases(id: string, {form = 'op', poisoned = false}: PageRunOptions = {}): Promise<string[]> {
+async function runCases(id: string, options: PageRunOptions = {}): Promise<string[]> {
+  const {form = 'op', poisoned = false, segmentLength = null} = options;
   const testCase = cases.get(id);
   if (testCase === undefined) {
     throw new Error(`there is no case '${id}'`);
   }
+  forceSegmentLength(segmentLength);
   if (poisoned) {
     await runPoisoned(testCase, {form, outputsOnly: half});
   }
