@@ -133,7 +133,11 @@ export async function useNodeWebGPU(options: NodeWebGPUOptions = {}): Promise<No
   const {WebGPUBackend} = await load('@tensorflow/tfjs-backend-webgpu', importBackend);
   // The package's own registration waits for a browser's navigator; with ours in place it may just have run.
   tf.removeBackend(BACKEND);
-  tf.registerBackend(BACKEND, () => new WebGPUBackend(device as never, adapter.info as never), 3);
+  tf.registerBackend(
+    BACKEND,
+    () => explainReads(new WebGPUBackend(device as never, adapter.info as never)),
+    3,
+  );
   check(await tf.setBackend(BACKEND), FN, () => 'the webgpu backend could not be initialised.');
   await tf.ready();
 
@@ -169,6 +173,23 @@ async function load<T>(name: string, imported: () => Promise<T>): Promise<T> {
   } catch (error) {
     fail(FN, `the package '${name}' could not be loaded (npm install ${name}): ${(error as Error).message}`);
   }
+}
+
+/** tfjs reads synchronously through a canvas, which Node has not. */
+function explainReads(backend: tf.KernelBackend): tf.KernelBackend {
+  const readSync = backend.readSync.bind(backend);
+  backend.readSync = (id) => {
+    try {
+      return readSync(id);
+    } catch (error) {
+      throw error instanceof ReferenceError
+        ? new Error(
+            'dataSync, arraySync and print cannot read from WebGPU in Node; use await tensor.data() or array().',
+          )
+        : error;
+    }
+  };
+  return backend;
 }
 
 async function findAdapter(gpu: ReturnType<Dawn['create']>, wanted: object): Promise<Adapter> {

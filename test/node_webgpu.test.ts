@@ -74,6 +74,11 @@ if (missing !== null) {
     expect(results.get('errors while training')).toEqual([]);
   });
 
+  test('a synchronous read is an error that says how to read', () => {
+    expect(results.get('synchronous read')).toMatch(/dataSync.* cannot read .*await tensor\.data\(\)/);
+    expect(results.get('asynchronous read')).toBe(40);
+  });
+
   test('errors that the device reports on its own reach onError', () => {
     expect(results.get('error of the device')).toEqual([
       expect.stringMatching(/^the WebGPU device reports: .*1125899906842624/s),

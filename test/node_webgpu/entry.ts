@@ -59,6 +59,15 @@ async function train(): Promise<{losses: number[]; ids: number[]; leaked: number
   return {losses: history.map(({loss}) => loss), ids, leaked};
 }
 
+function messageOf(f: () => unknown): string {
+  try {
+    f();
+    return 'nothing thrown';
+  } catch (error) {
+    return (error as Error).message;
+  }
+}
+
 async function main(): Promise<void> {
   tf.env().set('IS_TEST', true);
   const gpu = await useNodeWebGPU({onError: ({message}) => deviceErrors.push(message)});
@@ -67,6 +76,14 @@ async function main(): Promise<void> {
   await conformance();
   report('training on webgpu', await train());
   report('errors while training', deviceErrors.splice(0));
+
+  const computed = tf.tidy(() => tf.matMul(tf.ones([40, 40]), tf.ones([40, 40])));
+  report(
+    'synchronous read',
+    messageOf(() => computed.dataSync()),
+  );
+  report('asynchronous read', (await computed.data())[7]);
+  computed.dispose();
 
   // Larger than any buffer may be: the device complains, and nothing throws.
   const {device} = tf.backend() as unknown as {device: GPUDevice};
