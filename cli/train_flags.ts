@@ -28,7 +28,7 @@ export const TRAIN_FLAGS = {
   'feature-map': {
     type: 'string',
     value: 'NAME',
-    default: 'elu',
+    default: 'exp',
     describe: "linear attention's feature map: elu, relu, squaredRelu ...",
   },
   position: {
