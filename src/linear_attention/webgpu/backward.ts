@@ -111,7 +111,6 @@ export function walkProgram(map: PointwiseMap, capacity: number): WebGpuProgram 
           ROW_GRADIENT,
           FUNCTIONS,
         ].join('\n'),
-        final: false,
       }),
   };
 }

@@ -63,7 +63,6 @@ export function walkProgram(map: PointwiseMap, capacity: number): WebGpuProgram 
         normalizer: true,
         setup: SETUP,
         functions: [HEAD, phi(map), kept('scratch'), QUERY, KEY, VALUE, FUNCTIONS].join('\n'),
-        final: true,
       }),
   };
 }

@@ -27,7 +27,10 @@ export const capacityFor = (m: number, backward: boolean): number =>
 
 export interface Walk {
   capacity: number;
-  /** Whether the denominator is computed along: z is the column d of S's matrix, and `a.z` goes to `denominator`. */
+  /**
+   * Forward only: the denominator a.z is computed along (z is the column d of S's matrix) and goes to `store`; and the
+   * state after the last segment is stored, when causal.
+   */
   normalizer: boolean;
   /**
    * Statements that define, for workgroup `group`: segment, column0 (first of its 16), m, length (tokens of A in
@@ -36,12 +39,10 @@ export interface Walk {
   setup: string;
   /**
    * WGSL functions of the program: operandA, operandB(n, i) and operandC(n, c), 0 outside their widths;
-   * stateIndex(slot, i, c), an index into `scratch` or -1 outside; store(n, c, value, denominator); and, when `final`,
+   * stateIndex(slot, i, c), an index into `scratch` or -1 outside; store(n, c, value, denominator); and, with `normalizer`,
    * storeState(i, c, value) and storeNormalizer(i, value).
    */
   functions: string;
-  /** Write the state after the last segment (causal only). */
-  final: boolean;
 }
 
 const declarations = ({capacity, normalizer, functions}: Walk): string => `
@@ -93,7 +94,7 @@ const storeSlice = (normalizer: boolean): string => `
         }`;
 
 const main = (walk: Walk): string => {
-  const {capacity, normalizer, setup, final} = walk;
+  const {capacity, normalizer, setup} = walk;
   const resident = capacity > 0;
   // Row of ss that holds row f0 of S.
   const base = resident ? 'f0' : '0';
@@ -104,6 +105,7 @@ const main = (walk: Walk): string => {
   if (start >= end) { return; }
   let causal = uniforms.causal != 0;
   let slot = select(0, segment, causal);
+  ${normalizer ? 'let storesState = causal && end == length && uniforms.returnState != 0;' : 'let storesState = false;'}
   let tx = thread & 7;
   let ty = thread >> 3;
   ${
@@ -159,7 +161,7 @@ const main = (walk: Walk): string => {
         }
       }
       workgroupBarrier();
-      if (causal) {
+      if (causal && (x0 + ${BLOCK} < end || storesState)) {
         let f = (thread >> 3) * 2;
         var u0 = vec2(0.0);
         var u1 = vec2(0.0);
@@ -218,11 +220,11 @@ const main = (walk: Walk): string => {
       }
     }
   }
-  ${final ? finalState(walk) : ''}`;
+  ${normalizer ? finalState(capacity) : ''}`;
 };
 
-const finalState = ({capacity, normalizer}: Walk): string => `
-  if (causal && end == length && uniforms.returnState != 0) {
+const finalState = (capacity: number): string => `
+  if (storesState) {
     for (var f0 = 0; f0 < m; f0 += 16) {
       for (var e = thread; e < 128; e += 64) {
         for (var x = 0; x < 2; x++) {
@@ -236,14 +238,10 @@ const finalState = ({capacity, normalizer}: Walk): string => `
         }
       }
     }
-    ${
-      normalizer
-        ? `if (column0 == 0 && thread < 16) {
+    if (column0 == 0 && thread < 16) {
       for (var i = thread; i < m; i += 16) {
         storeNormalizer(i, ${capacity ? 'zs[i]' : 'scratch[uniforms.copyAt + group * m + i]'});
       }
-    }`
-        : ''
     }
   }`;
 
