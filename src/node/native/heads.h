@@ -22,7 +22,6 @@ using Base::add;
 using Base::addAndRead;
 using Base::read;
 using Base::fetch;
-using Base::fetchToWrite;
 using Base::loadQueries;
 using Base::loadKeys;
 using Base::loadValues;
@@ -59,13 +58,13 @@ static INLINE void forwardHead(const Call& c, int64_t index) {
     const Block block = blockAt(i, c.Nq);
     const Block next = blockAt(i + 1 < blocks ? i + 1 : i, c.Nq);
     loadQueries(head, block, m);
-    fetch(head, c.q, c.Nq, c.r, next);
-    fetchToWrite(head, c.output, c.Nq, c.d, block);
+    fetch(head, c.q, c.Nq, c.r, next, false, true);
+    fetch(head, c.output, c.Nq, c.d, block, true, true);
     if (c.causal) {
       loadKeys(head, block, c.k, c.map, m);
       loadValues(head, block, m);
-      fetch(head, c.k, c.Nk, c.r, next);
-      fetch(head, c.v, c.Nk, c.d, next);
+      fetch(head, c.k, c.Nk, c.r, next, false, true);
+      fetch(head, c.v, c.Nk, c.d, next, false, true);
     }
     for (int64_t t = 0; t < block.count; t++) {
       if (c.causal) accumulate(m.z, m.keys + t * m.R, 1, m.R);
@@ -95,13 +94,13 @@ static INLINE void backwardHead(const Call& c, int64_t index) {
     const Block next = blockAt(i + 1 < blocks ? i + 1 : i, c.Nk);
     loadKeys(head, block, c.k, c.map, m);
     loadValues(head, block, m);
-    fetch(head, c.k, c.Nk, c.r, next);
-    fetch(head, c.v, c.Nk, c.d, next);
+    fetch(head, c.k, c.Nk, c.r, next, false, false);
+    fetch(head, c.v, c.Nk, c.d, next, false, false);
     if (c.causal) {
       loadGradients(head, block, m, true);
-      fetch(head, c.dOutput, c.Nq, c.d, next);
-      fetch(head, c.outputIn, c.Nq, c.d, next);
-      fetchToWrite(head, c.dq, c.Nq, c.r, block);
+      fetch(head, c.dOutput, c.Nq, c.d, next, false, false);
+      fetch(head, c.outputIn, c.Nq, c.d, next, false, false);
+      fetch(head, c.dq, c.Nq, c.r, block, true, false);
     }
     for (int64_t t = 0; t < block.count; t++) {
       const float* key = m.keys + t * m.R;
@@ -151,16 +150,16 @@ static INLINE void backwardHead(const Call& c, int64_t index) {
     const Block next = blockFromEnd(i + 1 < blocks ? i + 1 : i, c.Nk);
     loadKeys(head, block, c.dk, kIdentity, m);
     loadValues(head, block, m);
-    fetchToWrite(head, c.dk, c.Nk, c.r, next);
-    fetch(head, c.v, c.Nk, c.d, next);
+    fetch(head, c.dk, c.Nk, c.r, next, true, false);
+    fetch(head, c.v, c.Nk, c.d, next, false, false);
     if (c.causal) {
       loadQueries(head, block, m);
       loadGradients(head, block, m, false);
-      fetch(head, c.q, c.Nq, c.r, next);
-      fetch(head, c.dOutput, c.Nq, c.d, next);
-      fetchToWrite(head, c.dq, c.Nq, c.r, next);
+      fetch(head, c.q, c.Nq, c.r, next, false, false);
+      fetch(head, c.dOutput, c.Nq, c.d, next, false, false);
+      fetch(head, c.dq, c.Nq, c.r, next, true, false);
     }
-    fetchToWrite(head, c.dv, c.Nk, c.d, block);
+    fetch(head, c.dv, c.Nk, c.d, block, true, false);
     for (int64_t t = 0; t < block.count; t++) {
       if (c.causal) accumulate(m.w, m.queries + t * m.R, m.e[block.token(t)], m.R);
       scaled(m.w, 1, m.outputs + t * m.R, m.R);
