@@ -1,4 +1,5 @@
 export {type GenerateOptions, type GenerateTextOptions, generate, type TextCodec} from './generate';
+export {type SamplerOptions, sampler} from './sampler';
 export type {SamplingOptions} from './sampling';
 export {type PrefillOptions, type Stream, type StreamOptions, stream} from './stream';
 export type {TokenInput} from './tokens';

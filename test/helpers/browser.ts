@@ -17,9 +17,9 @@ export class Browser {
 
   private constructor(private readonly child: ChildProcess) {}
 
-  /** Starts the browser with pages that load `entry` (default: test/browser/page.ts). */
-  static start(entry?: string): Promise<Browser> {
-    const child = fork(DRIVER, entry === undefined ? [] : [entry], {
+  /** Starts the browser with pages that load `entry` (default: test/browser/page.ts), or what another driver shows. */
+  static start(entry?: string, driver = DRIVER): Promise<Browser> {
+    const child = fork(driver, entry === undefined ? [] : [entry], {
       execArgv: [],
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     });
@@ -83,6 +83,7 @@ export function describeInBrowser(
   title: string,
   body: (browser: () => Browser) => void,
   entry?: string,
+  driver?: string,
 ): void {
   const missing = process.env.CI ? null : whyNot();
   if (missing !== null) {
@@ -93,7 +94,7 @@ export function describeInBrowser(
   describe(title, () => {
     let started: Browser | undefined;
     beforeAll(async () => {
-      started = await Browser.start(entry);
+      started = await Browser.start(entry, driver);
     }, 120000);
     afterAll(() => started?.close(), 60000);
     body(() => started as Browser);
