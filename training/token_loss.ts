@@ -17,7 +17,8 @@ const OPTIONS = ['ignoreId', 'mask'];
  *
  *     loss = mean over counted positions of  log(sum_v exp(logits[.., v])) - logits[.., target]
  *
- * @param targets [B,T] ids in [0, V), int32 (numbers of another dtype are cast). Ids outside are not looked for.
+ * @param targets [B,T] ids in [0, V), int32 (numbers of another dtype are cast). Ids outside that count are an error,
+ *   except in a tensor on webgl or webgpu, where looking would wait for the GPU: there they must not occur.
  * @param logits [B,T,V] float32; more or fewer leading dimensions work too, if both have the same.
  * @returns A scalar; 0 when no target counts. The gradient is (softmax(logits) - onehot(targets)) / count; it is made
  *   of differentiable operations, keeps only the logits for backward, and works on every backend.
@@ -58,9 +59,11 @@ export function tokenLoss(
     );
   }
 
+  const vocabSize = logitShape[logitShape.length - 1];
+  checkIds(fn, {targets, ignoreId, mask}, vocabSize);
+
   return tf.tidy(() => {
     const size = rows.reduce((a, b) => a * b, 1);
-    const vocabSize = logitShape[logitShape.length - 1];
     const x = tf.reshape(toFloat(logits), [size, vocabSize]) as tf.Tensor2D;
     const ids = tf.reshape(toInt(targets), [size]) as tf.Tensor1D;
     let counted: tf.Tensor1D | null = null;
@@ -73,6 +76,44 @@ export function tokenLoss(
     }
     return meanCrossEntropy(x, ids, counted);
   });
+}
+
+/** A target past the end of its row would be looked up in the next one. */
+function checkIds(
+  fn: string,
+  {
+    targets,
+    ignoreId,
+    mask,
+  }: Pick<TokenLossOptions, 'ignoreId' | 'mask'> & {targets: tf.Tensor | tf.TensorLike},
+  vocabSize: number,
+): void {
+  const ids = readable(targets);
+  if (ids === null) {
+    return;
+  }
+  let kept: ArrayLike<number> | null | undefined;
+  for (let i = 0; i < ids.length; i++) {
+    const id = Math.trunc(ids[i]);
+    if ((id >= 0 && id < vocabSize) || id === ignoreId) {
+      continue;
+    }
+    kept ??= mask === undefined ? [] : readable(mask);
+    check(
+      kept === null || Number(kept[i]) === 0,
+      fn,
+      () =>
+        `expected targets to be ids from 0 to ${vocabSize - 1}, as there are ${vocabSize} logits; got ${ids[i]}.`,
+    );
+  }
+}
+
+/** The numbers of x in order; null for a tensor that only a GPU has. */
+function readable(x: tf.Tensor | tf.TensorLike): ArrayLike<number> | null {
+  if (x instanceof tf.Tensor) {
+    return ['cpu', 'wasm', 'tensorflow'].includes(tf.getBackend()) ? x.dataSync() : null;
+  }
+  return ArrayBuffer.isView(x) ? (x as Int32Array) : [x].flat(Number.POSITIVE_INFINITY).map(Number);
 }
 
 function toInt(x: tf.Tensor | tf.TensorLike): tf.Tensor {

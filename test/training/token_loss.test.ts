@@ -149,6 +149,31 @@ describeOnBackends('tokenLoss', (backend) => {
     expect(nested[0]).toBeCloseTo(Math.LN2, 6);
   });
 
+  test('a counted target that is no id is refused, wherever it stands and however it is given', () => {
+    const logits = tf.tensor3d(LOGITS, [B, T, V]);
+    const before = tf.memory().numTensors;
+    for (const wrong of [V, -1, 99]) {
+      for (let at = 0; at < B * T; at++) {
+        const ids = TARGETS.map((id, i) => (i === at ? wrong : id));
+        const rows = [ids.slice(0, T), ids.slice(T)];
+        const tensor = tf.tensor(ids, [B, T], 'int32');
+        const said = new RegExp(`tokenLoss: expected targets to be ids from 0 to 4, .*got ${wrong}\\.`);
+        const others = rows.map((row, b) => row.map((_, t) => (b * T + t === at ? 0 : 1)));
+        for (const targets of [tensor, rows]) {
+          expect(() => tokenLoss(targets, logits)).toThrow(said);
+          const want = reference(LOGITS, TARGETS, others.flat()).loss;
+          for (const options of [{ignoreId: wrong}, {mask: others}]) {
+            const loss = tf.tidy(() => tokenLoss(targets, logits, options).dataSync());
+            expect(difference(loss, [want], FLOAT32)).toBeNull();
+          }
+        }
+        tensor.dispose();
+      }
+    }
+    expect(tf.memory().numTensors).toBe(before);
+    logits.dispose();
+  });
+
   test('leaves nothing behind and keeps its inputs', async () => {
     await expectNoLeak(() => {
       run(LOGITS, TARGETS, {
