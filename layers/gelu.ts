@@ -40,7 +40,15 @@ export class Gelu extends layers.Layer {
 }
 tf.serialization.registerClass(Gelu);
 
-/** Creates a {@link Gelu}. */
+/**
+ * Creates a {@link Gelu}.
+ *
+ * ```js
+ * tfla.layers.gelu().apply(tf.tensor2d([[-1, 0, 1]])).print(); // [[-0.1586553, 0, 0.8413447]]
+ * ```
+ *
+ * @throws Error for unknown arguments and forms.
+ */
 export function gelu(args: GeluArgs = {}): Gelu {
   const fn = 'layers.gelu';
   checkLayerArgs(fn, args, ['approximate']);

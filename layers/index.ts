@@ -1,3 +1,4 @@
+export type {AttentionArgs} from './args';
 export {Gelu, type GeluArgs, gelu} from './gelu';
 export {LayerNorm, type LayerNormArgs, layerNorm} from './layer_norm';
 export {LinearAttention, type LinearAttentionArgs, linearAttention} from './linear_attention';

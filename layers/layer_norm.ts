@@ -62,7 +62,15 @@ export class LayerNorm extends layers.Layer {
 }
 tf.serialization.registerClass(LayerNorm);
 
-/** Creates a {@link LayerNorm}. */
+/**
+ * Creates a {@link LayerNorm}.
+ *
+ * ```js
+ * tfla.layers.layerNorm().apply(tf.tensor2d([[1, 3]])).print(); // [[-0.999995, 0.999995]]
+ * ```
+ *
+ * @throws Error for unknown arguments, and an epsilon below 0.
+ */
 export function layerNorm(args: LayerNormArgs = {}): LayerNorm {
   const fn = 'layers.layerNorm';
   checkLayerArgs(fn, args, ['epsilon']);

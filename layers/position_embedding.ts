@@ -134,7 +134,16 @@ export class PositionEmbedding extends layers.Layer {
 }
 tf.serialization.registerClass(PositionEmbedding);
 
-/** Creates a {@link PositionEmbedding}. Unknown arguments are errors, and 'learned' without maxLength. */
+/**
+ * Creates a {@link PositionEmbedding}.
+ *
+ * ```js
+ * const layer = tfla.layers.positionEmbedding({kind: 'sinusoidal'});
+ * layer.apply(tf.zeros([1, 2, 4])).print(); // [[[0, 1, 0, 1], [0.8414709, 0.5403023, 0.0099998, 0.99995]]]
+ * ```
+ *
+ * @throws Error for unknown arguments, and for 'learned' without maxLength.
+ */
 export function positionEmbedding(args: PositionEmbeddingArgs): PositionEmbedding {
   const fn = 'layers.positionEmbedding';
   checkLayerArgs(fn, args ?? null, OWN);

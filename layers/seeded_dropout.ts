@@ -57,7 +57,16 @@ export class SeededDropout extends layers.Layer {
 }
 tf.serialization.registerClass(SeededDropout);
 
-/** Creates a {@link SeededDropout}. Unknown options and rates outside [0, 1) are errors. */
+/**
+ * Creates a {@link SeededDropout}.
+ *
+ * ```js
+ * const layer = tfla.layers.seededDropout({rate: 0.5, seed: 1});
+ * layer.apply(tf.ones([1, 4])).print(); // [[1, 1, 1, 1]]: nothing is dropped outside training
+ * ```
+ *
+ * @throws Error for unknown options, and rates outside [0, 1).
+ */
 export function seededDropout(args: SeededDropoutArgs): SeededDropout {
   const fn = 'layers.seededDropout';
   check(args !== undefined, fn, () => 'expected an options object with rate; got undefined.');

@@ -82,7 +82,16 @@ export class SequencePooling extends layers.Layer {
 }
 tf.serialization.registerClass(SequencePooling);
 
-/** Creates a {@link SequencePooling}. */
+/**
+ * Creates a {@link SequencePooling}.
+ *
+ * ```js
+ * const layer = tfla.layers.sequencePooling({pooling: 'max'});
+ * layer.apply(tf.tensor3d([[[1, 4], [3, 2]]])).print(); // [[3, 4]]
+ * ```
+ *
+ * @throws Error for unknown arguments and kinds.
+ */
 export function sequencePooling(args: SequencePoolingArgs = {}): SequencePooling {
   const fn = 'layers.sequencePooling';
   checkLayerArgs(fn, args, ['pooling']);

@@ -33,7 +33,14 @@ export interface StreamingLayer {
   streamCall(x: tf.Tensor, state: StreamState, context: StreamContext): StreamResult;
 }
 
-/** True for layers that implement the protocol, from this package or not. */
+/**
+ * True for layers that implement the protocol, from this package or not: `generation.stream` runs them through a state.
+ *
+ * ```js
+ * console.log(tfla.layers.isStreamingLayer(tfla.layers.linearAttention({numHeads: 2, keyDim: 4}))); // true
+ * console.log(tfla.layers.isStreamingLayer(tf.layers.dense({units: 4}))); // false
+ * ```
+ */
 export function isStreamingLayer(layer: object): layer is StreamingLayer {
   const {canStream, streamState, streamCall} = layer as Partial<StreamingLayer>;
   return [canStream, streamState, streamCall].every((method) => typeof method === 'function');

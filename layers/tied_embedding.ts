@@ -37,7 +37,8 @@ const FEW_ROWS = 8;
  * ```js
  * const embedding = layers.tiedEmbedding({inputDim: 100, outputDim: 32});
  * const ids = tf.input({shape: [null], dtype: 'int32'});
- * const logits = embedding.apply(body(embedding.apply(ids)));
+ * const embedded = embedding.apply(ids);
+ * const logits = embedding.apply(layers.layerNorm().apply(embedded)); // a model's blocks stand between the two
  * ```
  */
 export class TiedEmbedding extends layers.Layer {
@@ -138,7 +139,16 @@ export class TiedEmbedding extends layers.Layer {
 }
 tf.serialization.registerClass(TiedEmbedding);
 
-/** Creates a {@link TiedEmbedding}. Unknown arguments and sizes that are not whole numbers are errors. */
+/**
+ * Creates a {@link TiedEmbedding}.
+ *
+ * ```js
+ * const layer = tfla.layers.tiedEmbedding({inputDim: 100, outputDim: 32});
+ * console.log(layer.apply(tf.tensor2d([[3, 1]], [1, 2], 'int32')).shape); // [1, 2, 32]
+ * ```
+ *
+ * @throws Error for unknown arguments, and sizes that are no whole numbers of at least 1.
+ */
 export function tiedEmbedding(args: TiedEmbeddingArgs): TiedEmbedding {
   const fn = 'layers.tiedEmbedding';
   checkLayerArgs(fn, args ?? null, OWN);

@@ -81,6 +81,11 @@ export class CharacterTokenizer {
 /**
  * A tokenizer for the characters that occur in `text`.
  *
+ * ```js
+ * const tokenizer = tfla.models.characterTokenizer('to be or not');
+ * console.log(tokenizer.vocabSize, tokenizer.encode('tot')); // 8, Int32Array [7, 5, 7]
+ * ```
+ *
  * @param text any non-empty string, usually the text to train on.
  */
 export function characterTokenizer(
@@ -97,7 +102,16 @@ export function characterTokenizer(
   return new CharacterTokenizer(characters, unknown);
 }
 
-/** The tokenizer that `toJSON` described. The argument is taken from a file, so nothing about it is trusted. */
+/**
+ * The tokenizer that `toJSON` described. The argument is taken from a file, so nothing about it is trusted.
+ *
+ * ```js
+ * const saved = JSON.stringify(tfla.models.characterTokenizer('abc'));
+ * const tokenizer = tfla.models.characterTokenizerFromJSON(JSON.parse(saved));
+ * ```
+ *
+ * @throws Error that names what is wrong with it.
+ */
 export function characterTokenizerFromJSON(json: unknown): CharacterTokenizer {
   const fn = 'characterTokenizerFromJSON';
   checkOptions(fn, json ?? null, ['type', 'characters', 'unknown'], 'json');

@@ -53,6 +53,11 @@ export function zeroState(args: ZeroStateArgs): LinearAttentionState {
 /**
  * Disposes the tensors of a state, or of a softmax cache. Disposing twice is harmless.
  *
+ * ```js
+ * const state = tfla.zeroState({batchSize: 1, numHeads: 2, keyDim: 8, valueDim: 16});
+ * tfla.disposeState(state);
+ * ```
+ *
  * @throws Error when the argument holds no tensor.
  */
 export function disposeState(state: object): void {

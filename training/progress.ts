@@ -57,7 +57,13 @@ export function duration(seconds: number): string {
     : `${Math.floor(s / 3600)}h ${two(Math.floor((s % 3600) / 60))}m`;
 }
 
-/** One line: `step 20/100  loss 2.4951  3.600 bits/char  12345 tokens/s  1m 05s left`. */
+/**
+ * One line: `step 20/100  loss 2.4951  3.600 bits/char  12345 tokens/s  1m 05s left`.
+ *
+ * ```js
+ * await training.train(model, tokens, {steps: 100, onProgress: (p) => console.log(training.progressLine(p))});
+ * ```
+ */
 export function progressLine(p: TrainingProgress): string {
   const parts = [
     `step ${String(p.step).padStart(String(p.steps).length)}/${p.steps}`,
@@ -79,7 +85,7 @@ const LOG_INTERVAL_MS = 5000;
  *
  * ```js
  * const printer = training.progressPrinter(process.stdout);
- * await training.train(model, data, {steps: 100, onProgress: printer.update});
+ * await training.train(model, tokens, {steps: 100, onProgress: printer.update});
  * printer.end();
  * ```
  */

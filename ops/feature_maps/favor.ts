@@ -18,7 +18,7 @@ export interface FavorConfig {
   orthogonal?: boolean;
   /** Scale each query's features by a number of its own, which cancels; not done where `normalize` is false. Default true. */
   stabilize?: boolean;
-  /** [numFeatures, r]: the directions, instead of random ones. Copied. */
+  /** The directions, of shape [numFeatures, r], instead of random ones. Copied. */
   projection?: tf.TensorLike | tf.Tensor;
 }
 

@@ -9,5 +9,14 @@ export {cumsumGradient, einsumGradient, type Undo, wasmMatMul, wasmTraining};
 
 const PATCHES = [einsumGradient, cumsumGradient, wasmTraining, wasmMatMul];
 
-/** Applies every patch. Returns one undo for all of them. */
+/**
+ * Applies every patch.
+ *
+ * ```js
+ * const undo = patches.all();
+ * undo();
+ * ```
+ *
+ * @returns one undo for all of them.
+ */
 export const all: () => Undo = patch(() => together(PATCHES.map((apply) => apply())));
