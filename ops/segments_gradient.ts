@@ -148,17 +148,12 @@ function tidyPart(f: () => Part): Part {
   return holder.part as Part;
 }
 
-const joined = ({axis}: SegmentedCall, queries: Part[], keys: Part[]) => ({
-  q: tf.concat(
-    queries.map(({q}) => q),
-    axis,
-  ),
-  k: tf.concat(
-    keys.map(({k}) => k),
-    axis,
-  ),
-  v: tf.concat(
-    keys.map(({v}) => v),
-    axis,
-  ),
-});
+/** Gradients of the whole sequence. Each input's pieces go as they are joined, so that only one input is there twice. */
+const joined = ({axis}: SegmentedCall, queries: Part[], keys: Part[]) => {
+  const join = (pieces: tf.Tensor[]) => {
+    const whole = tf.concat(pieces, axis);
+    tf.dispose(pieces);
+    return whole;
+  };
+  return {q: join(queries.map(({q}) => q)), k: join(keys.map(({k}) => k)), v: join(keys.map(({v}) => v))};
+};
