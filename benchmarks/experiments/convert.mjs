@@ -1,20 +1,24 @@
 /**
  * From softmax to linear attention: a softmax model of Moby-Dick is trained, converted per feature map, its maps fitted to
- * the softmax weights (attention transfer), and fine-tuned; perplexity on held-out text after each stage. The last row is
- * a linear model trained from the start for as many steps as softmax and fine-tuning together.
+ * the softmax weights (attention transfer), and fine-tuned; perplexity on held-out text after each stage. Beside it what
+ * the same number of further steps gives softmax itself, what fine-tuning gives without the fitting, and linear models
+ * trained from the start for as many steps as softmax and fine-tuning together.
  *
- *     node benchmarks/experiments/convert.mjs [--quick] [--steps 600]
+ *     node benchmarks/experiments/convert.mjs [--quick] [--steps 900] [--backend node]
  */
 import {mobyDick} from '../../examples/node/moby_dick.mjs';
 import {start, table} from './lib/experiment.mjs';
 import {linePlot} from './lib/plot.mjs';
 
-const {tfla, quick, values, log, finish} = await start('convert', {options: {steps: {type: 'string'}}});
+const {tfla, quick, values, log, once, publish} = await start('convert', {
+  options: {steps: {type: 'string'}},
+});
 const {featureMaps, models, training} = tfla;
-const STEPS = Number(values.steps ?? (quick ? 10 : 600));
+const STEPS = Number(values.steps ?? (quick ? 10 : 900));
 const DISTILL = Math.ceil(STEPS / 3);
 const TUNE = Math.ceil(STEPS / 3);
-const [BATCH, LENGTH] = quick ? [4, 32] : [8, 128];
+const [RATE, TUNE_RATE] = [5e-3, 2e-3];
+const [BATCH, LENGTH] = quick ? [4, 32] : [4, 128];
 const SIZES = quick ? {dModel: 32, numLayers: 2, numHeads: 2} : {dModel: 64, numLayers: 2, numHeads: 4};
 
 const text = mobyDick();
@@ -24,73 +28,116 @@ const cut = Math.floor(ids.length * 0.95);
 const data = {train: ids.slice(0, cut), validation: ids.slice(cut, quick ? cut + 2000 : undefined)};
 const common = {batchSize: BATCH, length: LENGTH, seed: 1};
 const make = (kind) => models.transformer({vocabSize: tokenizer.vocabSize, seed: 1, ...SIZES, ...kind});
+const train = (model, steps, learningRate, seed = 1) =>
+  training.train(model, data, {...common, steps, learningRate, every: steps, seed});
 
-const softmax = make({attention: 'softmax'});
-await training.train(softmax, data, {steps: STEPS, learningRate: 4e-3, every: STEPS, ...common});
-log('softmax is trained');
+/** The trained softmax model, made when it is first needed. */
+let made;
+const softmax = () => {
+  made ??= (async () => {
+    const model = make({attention: 'softmax'});
+    await train(model, STEPS, RATE);
+    log('softmax is trained');
+    return model;
+  })();
+  return made;
+};
 
 const WAYS = {
-  hedgehog: {featureMap: 'hedgehog'},
+  hedgehog: {featureMap: featureMaps.hedgehog()},
+  'hedgehog, not distilled': {featureMap: featureMaps.hedgehog(), distill: false},
   'hedgehog, softmax form': {featureMap: featureMaps.hedgehog({form: 'softmax'})},
-  'hedgehog, first layer only': {featureMap: 'hedgehog', layers: ['block_0_attention']},
-  rebased: {featureMap: 'rebased'},
-  elu: {featureMap: 'elu'},
-  taylor2: {featureMap: 'taylor2'},
+  'hedgehog, first layer only': {featureMap: featureMaps.hedgehog(), layers: ['block_0_attention']},
+  rebased: {featureMap: featureMaps.rebased()},
+  taylor2: {featureMap: featureMaps.taylor2()},
+  exp: {featureMap: featureMaps.exp()},
+  elu: {featureMap: featureMaps.elu()},
 };
+const FRESH = quick ? ['elu'] : ['elu', 'exp', 'hedgehog'];
 const STAGES = ['softmax', 'converted', 'distilled', 'fine-tuned'];
-const rows = [];
-const series = [];
-for (const [name, way] of Object.entries(WAYS)) {
-  const {model, stages, distilled} = await training.linearize(softmax, data, {
-    ...common,
-    ...way,
-    distill: {steps: DISTILL, length: Math.min(64, LENGTH)},
-    fineTune: {steps: TUNE, learningRate: 1e-3, every: TUNE},
-    onStage: ({stage, perplexity}) => log(`${name}: ${stage}, perplexity ${perplexity.toFixed(3)}`),
+
+const convert = (name) =>
+  once([name, STEPS, DISTILL, TUNE, RATE, TUNE_RATE], async () => {
+    const {model, stages, distilled} = await training.linearize(await softmax(), data, {
+      ...common,
+      distill: {steps: DISTILL, length: Math.min(64, LENGTH)},
+      ...WAYS[name],
+      // Other batches than those that softmax was trained on.
+      fineTune: {steps: TUNE, learningRate: TUNE_RATE, every: TUNE, seed: 2},
+      onStage: ({stage, perplexity}) => log(`${name}: ${stage}, perplexity ${perplexity.toFixed(3)}`),
+    });
+    model.dispose();
+    return {stages, distilled};
   });
-  model.dispose();
-  const at = (stage) => stages.find((report) => report.stage === stage);
-  rows.push([
+
+const results = {};
+const controls = {};
+function write(done) {
+  const at = (name, stage) => results[name].stages.find((report) => report.stage === stage);
+  const rows = Object.keys(results).map((name) => [
     name,
-    ...STAGES.map((stage) => at(stage)?.perplexity.toFixed(3) ?? '-'),
-    at('fine-tuned').lost.toFixed(3),
-    distilled === null
-      ? '-'
-      : distilled.map(({before, after}) => `${before.toFixed(3)} to ${after.toFixed(3)}`).join('; '),
+    ...STAGES.map((stage) => at(name, stage)?.perplexity.toFixed(3) ?? '-'),
+    at(name, 'fine-tuned').lost.toFixed(3),
+    results[name].distilled
+      ?.map(({before, after}) => `${before.toFixed(3)} to ${after.toFixed(3)}`)
+      .join('; ') ?? '-',
   ]);
-  series.push({
-    name,
-    points: stages.map(({stage, bitsPerCharacter}) => [STAGES.indexOf(stage), bitsPerCharacter]),
-  });
+  publish(
+    'From softmax to linear attention',
+    [
+      `Moby-Dick by characters, ${SIZES.numLayers} layers of size ${SIZES.dModel}, ${SIZES.numHeads} heads; softmax trained for ${STEPS} steps of ${BATCH} x ${LENGTH} tokens at ${RATE}, maps distilled for ${DISTILL} steps, all weights fine-tuned for ${TUNE} at ${TUNE_RATE}; one seed. Perplexity per character on the held-out last 5 %; elu, exp and taylor2 have no weights to distil.`,
+      table(
+        [
+          'feature map',
+          ...STAGES,
+          'bits per character lost in the end',
+          'divergence from the softmax weights, nats, per layer',
+        ],
+        rows,
+      ),
+      ...(Object.keys(controls).length === 0
+        ? []
+        : [
+            `What to compare with:\n\n${table(
+              ['model', 'perplexity'],
+              Object.entries(controls).map(([name, {perplexity}]) => [name, perplexity.toFixed(3)]),
+            )}`,
+          ]),
+    ],
+    {
+      stages: linePlot({
+        title: 'Held-out bits per character by stage (0 softmax, 1 converted, 2 distilled, 3 fine-tuned)',
+        x: {title: 'stage', include: [0, 3]},
+        y: {title: 'bits per character'},
+        series: Object.entries(results).map(([name, {stages}]) => ({
+          name,
+          points: stages.map(({stage, bitsPerCharacter}) => [STAGES.indexOf(stage), bitsPerCharacter]),
+        })),
+      }),
+    },
+    done,
+  );
 }
-const fresh = make({featureMap: 'elu'});
-const {validation} = await training.train(fresh, data, {
-  steps: STEPS + TUNE,
-  learningRate: 4e-3,
-  every: STEPS + TUNE,
-  ...common,
-});
-finish(
-  'From softmax to linear attention',
-  [
-    `Moby-Dick by characters, ${SIZES.numLayers} layers of size ${SIZES.dModel}, ${SIZES.numHeads} heads; softmax trained for ${STEPS} steps of ${BATCH} x ${LENGTH} tokens, maps distilled for ${DISTILL} steps, all weights fine-tuned for ${TUNE}. Perplexity per character on the held-out last 5 %.`,
-    table(
-      [
-        'feature map',
-        ...STAGES,
-        'bits per character lost in the end',
-        'divergence from the softmax weights, nats, per layer',
-      ],
-      rows,
-    ),
-    `A linear model (elu) trained from the start for ${STEPS + TUNE} steps: perplexity ${validation.perplexity.toFixed(3)}.`,
-  ],
-  {
-    stages: linePlot({
-      title: 'Held-out bits per character by stage (0 softmax, 1 converted, 2 distilled, 3 fine-tuned)',
-      x: {title: 'stage', include: [0, 3]},
-      y: {title: 'bits per character'},
-      series,
-    }),
-  },
+
+for (const name of Object.keys(WAYS)) {
+  results[name] = await convert(name);
+  write(false);
+}
+for (const name of FRESH) {
+  controls[`${name}, trained from the start for ${STEPS + TUNE} steps`] = await once(
+    ['fresh', name, STEPS, TUNE, RATE],
+    async () => {
+      const model = make({featureMap: name});
+      const {validation} = await train(model, STEPS + TUNE, RATE);
+      model.dispose();
+      return validation;
+    },
+  );
+  write(false);
+}
+// Last, because it changes the softmax model.
+controls[`softmax, trained for ${TUNE} more steps as in fine-tuning`] = await once(
+  ['more', STEPS, TUNE, RATE, TUNE_RATE],
+  async () => (await train(await softmax(), TUNE, TUNE_RATE, 2)).validation,
 );
+write(true);

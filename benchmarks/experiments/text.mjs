@@ -1,33 +1,47 @@
 /**
  * Text: bits per character against parameters and against training time, per feature map and for softmax, on Moby-Dick
- * (the last 5 % are held out).
+ * (the last 5 % are held out). Each kind's learning rate is chosen at one model size and used at the others; how much a seed
+ * changes is measured for three kinds.
  *
- *     node benchmarks/experiments/text.mjs [--quick] [--steps 500] [--maps elu,taylor2] [--sizes 64,128]
+ *     node benchmarks/experiments/text.mjs [--quick] [--steps 1200] [--maps elu,taylor2] [--sizes 32,64,128] [--backend node]
  */
 import {mobyDick} from '../../examples/node/moby_dick.mjs';
-import {start, table} from './lib/experiment.mjs';
+import {cpuSeconds, start, table} from './lib/experiment.mjs';
 import {linePlot} from './lib/plot.mjs';
 
-const {tfla, quick, values, log, finish} = await start('text', {
-  options: {steps: {type: 'string'}, maps: {type: 'string'}, sizes: {type: 'string'}},
+const {tfla, quick, values, log, once, publish} = await start('text', {
+  options: {
+    steps: {type: 'string'},
+    maps: {type: 'string'},
+    sizes: {type: 'string'},
+    rates: {type: 'string'},
+    tuned: {type: 'string'},
+    seeds: {type: 'string'},
+  },
 });
 const {featureMaps, models, training} = tfla;
-const STEPS = Number(values.steps ?? (quick ? 10 : 500));
-const SIZES = (values.sizes ?? (quick ? '32' : '64,128')).split(',').map(Number);
-const [BATCH, LENGTH] = quick ? [4, 32] : [8, 128];
+const STEPS = Number(values.steps ?? (quick ? 10 : 1200));
+const SIZES = (values.sizes ?? (quick ? '32' : '32,64')).split(',').map(Number);
+const RATES = (values.rates ?? (quick ? '0.004' : '0.005,0.012')).split(',').map(Number);
+/** The model size at which rates and seeds are compared. */
+const TUNED = Number(values.tuned ?? (quick ? 32 : 64));
+const HEAD = 16;
+const [BATCH, LENGTH] = quick ? [4, 32] : [4, 128];
+const SEEDED = ['softmax', 'elu', 'exp'];
+const SEEDS = (values.seeds ?? (quick ? '2' : '2,3')).split(',').filter(Boolean).map(Number);
 const ALL = {
   softmax: {attention: 'softmax'},
-  elu: {featureMap: 'elu'},
-  relu: {featureMap: 'relu'},
-  squaredRelu: {featureMap: 'squaredRelu'},
-  exp: {featureMap: 'exp'},
-  dpfp: {featureMap: featureMaps.dpfp({nu: 2})},
-  cosFormer: {featureMap: featureMaps.cosFormer({maxLength: 256})},
-  hedgehog: {featureMap: 'hedgehog'},
+  elu: {featureMap: featureMaps.elu()},
+  relu: {featureMap: featureMaps.relu()},
+  squaredRelu: {featureMap: featureMaps.squaredRelu()},
+  exp: {featureMap: featureMaps.exp()},
+  hedgehog: {featureMap: featureMaps.hedgehog()},
   'hedgehog, softmax form': {featureMap: featureMaps.hedgehog({form: 'softmax'})},
-  favor: {featureMap: 'favor'},
-  taylor2: {featureMap: 'taylor2'},
-  rebased: {featureMap: 'rebased'},
+  'dpfp, nu 2': {featureMap: featureMaps.dpfp({nu: 2})},
+  cosFormer: {featureMap: featureMaps.cosFormer({maxLength: 256})},
+  favor: {featureMap: featureMaps.favor()},
+  taylor2: {featureMap: featureMaps.taylor2()},
+  rebased: {featureMap: featureMaps.rebased()},
 };
 const names =
   values.maps === undefined
@@ -40,78 +54,137 @@ const text = mobyDick();
 const tokenizer = models.characterTokenizer(text);
 const ids = tokenizer.encode(text);
 const cut = Math.floor(ids.length * 0.95);
-const [train, held] = [ids.slice(0, cut), ids.slice(cut)];
+const data = {train: ids.slice(0, cut), validation: ids.slice(cut, quick ? cut + 2000 : undefined)};
 
-const rows = [];
-const curves = [];
-for (const dModel of SIZES) {
-  for (const name of names) {
+/** {bits, seconds, parameters, points}: seconds of processor time in training alone, points [seconds, held-out bits]. */
+const run = (name, dModel, learningRate, seed) =>
+  once([name, dModel, learningRate, seed, STEPS, BATCH, LENGTH], async () => {
     const model = models.transformer({
       vocabSize: tokenizer.vocabSize,
       dModel,
       numLayers: 2,
-      numHeads: dModel / 16,
-      seed: 1,
+      numHeads: dModel / HEAD,
+      seed,
       ...ALL[name],
     });
     const points = [];
-    const began = performance.now();
-    const result = await training.train(
-      model,
-      {train, validation: held},
-      {
-        ...{
-          steps: STEPS,
-          batchSize: BATCH,
-          length: LENGTH,
-          learningRate: 4e-3,
-          seed: 1,
-          every: Math.max(1, Math.floor(STEPS / 10)),
-        },
-        onProgress: ({validation, events}) => {
-          if (events.some(({kind}) => kind === 'validation'))
-            points.push([(performance.now() - began) / 1000, validation.bitsPerCharacter]);
-        },
+    let [seconds, steps, before] = [0, 0, cpuSeconds()];
+    const {validation} = await training.train(model, data, {
+      ...{steps: STEPS, batchSize: BATCH, length: LENGTH, learningRate, seed},
+      every: Math.max(1, Math.floor(STEPS / 8)),
+      onProgress: ({validation, events}) => {
+        const now = cpuSeconds();
+        const measured = events.some(({kind}) => kind === 'validation');
+        // A step that was followed by a measurement counts as much as the others did.
+        seconds += measured && steps > 0 ? seconds / steps : now - before;
+        steps += 1;
+        if (measured) points.push([seconds, validation.bitsPerCharacter]);
+        before = cpuSeconds();
       },
-    );
-    const seconds = (STEPS * BATCH * LENGTH) / result.tokensPerSecond;
-    rows.push([
-      name,
-      dModel,
-      model.countParams(),
-      result.validation.bitsPerCharacter.toFixed(3),
-      seconds.toFixed(0),
-      Math.round(result.tokensPerSecond),
-    ]);
-    if (dModel === SIZES.at(-1)) curves.push({name, points});
-    log(
-      `${name}, size ${dModel}: ${result.validation.bitsPerCharacter.toFixed(3)} bits per character, ${Math.round(result.tokensPerSecond)} tokens/s`,
-    );
+    });
+    const parameters = model.countParams();
     model.dispose();
-  }
+    const bits = validation.bitsPerCharacter;
+    log(
+      `${name}, size ${dModel}, rate ${learningRate}, seed ${seed}: ${bits.toFixed(3)} bits, ${seconds.toFixed(0)} s`,
+    );
+    return {bits, seconds, parameters, points};
+  });
+
+/** What has been measured: {name, dModel, rate, seed, ...run}. */
+const results = [];
+const measure = async (name, dModel, rate, seed) => {
+  results.push({name, dModel, rate, seed, ...(await run(name, dModel, rate, seed))});
+  write(false);
+};
+const found = (wanted) =>
+  results.filter((result) => Object.entries(wanted).every(([key, value]) => result[key] === value));
+/** The best rate of a kind at the size where rates are compared. */
+const bestRate = (name) =>
+  found({name, dModel: TUNED, seed: 1}).reduce((best, one) => (one.bits < best.bits ? one : best)).rate;
+const best = (name, dModel) =>
+  found({name, dModel, seed: 1}).length === 0
+    ? undefined
+    : found({name, dModel, seed: 1, rate: bestRate(name)})[0];
+
+const state = (name) =>
+  name === 'softmax' ? `${2 * HEAD} a token` : ALL[name].featureMap.dim(HEAD) * (HEAD + 1);
+const bits = (result) => result?.bits.toFixed(3) ?? '';
+
+function write(done) {
+  const shown = names.filter((name) => best(name, TUNED) !== undefined);
+  const rows = shown.map((name) => {
+    const softmax = best('softmax', TUNED);
+    const here = best(name, TUNED);
+    const more = softmax === undefined || name === 'softmax' ? '' : (here.bits - softmax.bits).toFixed(3);
+    return [
+      name,
+      ...SIZES.map((size) => bits(best(name, size))),
+      more && `+${more}`.replace('+-', '-'),
+      state(name),
+      ...SIZES.map((size) => best(name, size)?.seconds.toFixed(1) ?? ''),
+    ];
+  });
+  const rates = shown.map((name) => [
+    name,
+    ...RATES.map((rate) => bits(found({name, dModel: TUNED, seed: 1, rate})[0])),
+  ]);
+  const seeds = SEEDED.filter((name) => found({name}).some(({seed}) => seed > 1)).map((name) => {
+    const all = found({name, dModel: TUNED, rate: bestRate(name)});
+    return [
+      name,
+      all.map(bits).join(', '),
+      (Math.max(...all.map((x) => x.bits)) - Math.min(...all.map((x) => x.bits))).toFixed(3),
+    ];
+  });
+  const parameters = SIZES.map((size) => best(shown[0], size)?.parameters);
+  const series = (points) => shown.map((name) => ({name, points: points(name), dashed: name === 'softmax'}));
+  const largest = SIZES.filter((size) => best(shown[0], size) !== undefined).at(-1);
+  publish(
+    'Text: bits per character',
+    [
+      `Moby-Dick by characters (${tokenizer.vocabSize} kinds); 2 layers, heads of ${HEAD}, rotary positions, ${STEPS} steps of ${BATCH} x ${LENGTH} tokens (${((STEPS * BATCH * LENGTH) / data.train.length).toFixed(2)} of the text: early in training for all), AdamW with warm-up and cosine decay, seed 1, the same batches for all. Held out: the last 5 %, ${data.validation.length} characters. Seconds are processor time of training alone.`,
+      `Model sizes ${SIZES.join(', ')} have ${parameters.map((n) => n ?? '?').join(', ')} parameters; hedgehog, rebased (trained) and favor (not trained) have a few more.`,
+      table(
+        [
+          'attention',
+          ...SIZES.map((size) => `bits, size ${size}`),
+          `over softmax, size ${TUNED}`,
+          'state, numbers a head',
+          ...SIZES.map((size) => `seconds, size ${size}`),
+        ],
+        rows,
+      ),
+      `## Learning rates\n\nHeld-out bits at size ${TUNED}; each kind's best rate is what the other sizes use, where another may be better.\n\n${table(['attention', ...RATES.map((rate) => `rate ${rate}`)], rates)}`,
+      ...(seeds.length === 0
+        ? []
+        : [
+            `## Seeds\n\nHeld-out bits at size ${TUNED}, seeds 1, ${SEEDS.join(', ')} (initial weights and order of batches). Differences between kinds that are not larger than this say nothing.\n\n${table(['attention', 'bits', 'largest difference'], seeds)}`,
+          ]),
+    ],
+    {
+      parameters: linePlot({
+        title: 'Held-out bits per character against parameters',
+        x: {title: 'parameters', log: 2},
+        y: {title: 'bits per character'},
+        series: series((name) =>
+          SIZES.map((size) => best(name, size)).flatMap((one) => (one ? [[one.parameters, one.bits]] : [])),
+        ),
+      }),
+      time: linePlot({
+        title: `Held-out bits per character against training time (model size ${largest})`,
+        x: {title: 'seconds of processor time', include: [0]},
+        y: {title: 'bits per character'},
+        series: series((name) => (best(name, largest)?.points ?? []).filter((_, i) => i > 0)),
+      }),
+    },
+    done,
+  );
 }
-finish(
-  'Text: bits per character',
-  [
-    `Moby-Dick by characters (${tokenizer.vocabSize} kinds); 2 layers, heads of 16, rotary positions, ${STEPS} steps of ${BATCH} x ${LENGTH} tokens, AdamW at 4e-3, one seed. Held out: the last 5 %.`,
-    table(
-      [
-        'attention',
-        'model size',
-        'parameters',
-        'bits per character, held out',
-        'seconds of training',
-        'tokens per second',
-      ],
-      rows,
-    ),
-  ],
-  {
-    time: linePlot({
-      title: `Held-out bits per character against time (model size ${SIZES.at(-1)})`,
-      x: {title: 'seconds, measuring included', include: [0]},
-      y: {title: 'bits per character'},
-      series: curves,
-    }),
-  },
-);
+
+for (const rate of RATES) for (const name of names) await measure(name, TUNED, rate, 1);
+for (const name of SEEDED.filter((one) => names.includes(one)))
+  for (const seed of SEEDS) await measure(name, TUNED, bestRate(name), seed);
+for (const dModel of SIZES.filter((size) => size !== TUNED))
+  for (const name of names) await measure(name, dModel, bestRate(name), 1);
+write(true);
