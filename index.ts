@@ -1,4 +1,6 @@
 /** The package's face. */
+import './kernels';
+
 export * as generation from './generation';
 export {warmup} from './generation';
 export * as layers from './layers';

@@ -3,6 +3,7 @@
  * Vulkan driver. An entry point of its own, `tfjs-linear-attention/node-webgpu`: nothing else in the package needs it.
  */
 import * as tf from '@tensorflow/tfjs-core';
+import './kernels/webgpu';
 import {check, checkOneOf, checkOptions, fail, show} from './src/errors';
 
 export interface NodeWebGPUOptions {

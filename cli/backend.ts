@@ -3,6 +3,9 @@
  * one is explained.
  */
 import * as tf from '@tensorflow/tfjs-core';
+import '../kernels/cpu';
+import '../kernels/node';
+import '../kernels/wasm';
 import {hasNative, whyNoNative} from '../src/node/native';
 import {nodeBackend} from '../src/tfjs_node';
 import {Failure, reason} from './errors';
@@ -87,7 +90,8 @@ async function whyNot(name: BackendName): Promise<string | null> {
     return null;
   } catch (error) {
     const {code, message} = error as NodeJS.ErrnoException;
-    if (code === 'MODULE_NOT_FOUND') return `it is not installed; npm install ${backend.package}`;
+    if (code === 'MODULE_NOT_FOUND' || code === 'ERR_MODULE_NOT_FOUND')
+      return `it is not installed; npm install ${backend.package}`;
     return message?.includes('tfjs_binding.node')
       ? 'its native library is missing; npx tfjs-linear-attention setup-node'
       : reason(error);

@@ -1,16 +1,13 @@
 /** `generate`: writes text with a trained model, character by character as it comes. */
-import {existsSync, statSync} from 'node:fs';
-import {join} from 'node:path';
 import {generate, stream} from '../generation';
 import type {CharacterTokenizer} from '../models';
 import * as patches from '../src/patches';
-import {loadModel} from '../training';
 import {type Flags, parseFlags} from './args';
 import {BACKENDS, useBackend} from './backend';
 import type {Command} from './command';
 import {EXIT, Failure, UsageError} from './errors';
 import {onInterrupt} from './interrupt';
-import {FILES} from './output_folder';
+import {checkModelFolder, load} from './model_folder';
 import {readTokenizer} from './run_file';
 
 const FLAGS = {
@@ -93,20 +90,6 @@ async function run(argv: readonly string[]): Promise<number> {
   return interrupt.interrupted ? EXIT.interrupted : EXIT.ok;
 }
 
-function checkModelFolder(folder: string): void {
-  const fail = (why: string) => new Failure(`--model ${folder}: ${why}`);
-  if (!existsSync(folder)) throw fail('there is no such folder.');
-  if (!statSync(folder).isDirectory()) throw fail('it is a file; expected the folder that train wrote.');
-  if (!existsSync(join(folder, FILES.model))) {
-    const unfinished = existsSync(join(folder, FILES.checkpoint));
-    throw fail(
-      unfinished
-        ? `its training did not come to an end; train --out ${folder} --resume finishes it.`
-        : `it holds no model (${FILES.model} is missing).`,
-    );
-  }
-}
-
 function checkCharacters(prompt: string, tokenizer: CharacterTokenizer): void {
   const known = new Set<string>(tokenizer.toJSON().characters);
   const unknown = [...new Set(prompt)].filter((character) => !known.has(character));
@@ -115,14 +98,6 @@ function checkCharacters(prompt: string, tokenizer: CharacterTokenizer): void {
       `--prompt: ${unknown.map((character) => JSON.stringify(character)).join(', ')} did not occur in the text that the ` +
         'model was trained on; it can only read and write characters that did.',
     );
-  }
-}
-
-async function load(folder: string) {
-  try {
-    return await loadModel(folder);
-  } catch (error) {
-    throw new Failure((error as Error).message);
   }
 }
 

@@ -4,11 +4,18 @@ import {nearest} from './args';
 import {benchCommand} from './bench';
 import {type Command, commandHelp, PROGRAM} from './command';
 import {EXIT, Failure, reason, UsageError} from './errors';
+import {exportCommand} from './export';
 import {generateCommand} from './generate';
 import {setupNodeCommand} from './setup_node';
 import {trainCommand} from './train';
 
-const COMMANDS: readonly Command[] = [trainCommand, generateCommand, benchCommand, setupNodeCommand];
+const COMMANDS: readonly Command[] = [
+  trainCommand,
+  generateCommand,
+  exportCommand,
+  benchCommand,
+  setupNodeCommand,
+];
 
 const help = `${PROGRAM} ${version}: trains small language models with linear attention, and writes with them.
 

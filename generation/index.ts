@@ -1,7 +1,10 @@
 export {type GenerateOptions, type GenerateTextOptions, generate, type TextCodec} from './generate';
+export {type RemoteModel, remote} from './remote';
 export {type SamplerOptions, sampler} from './sampler';
 export type {SamplingOptions} from './sampling';
+export {type ServeOptions, serve} from './serve';
 export {type PrefillOptions, type Stream, type StreamOptions, stream} from './stream';
 export type {TokenInput} from './tokens';
 export {type WarmupOptions, type WarmupProgress, type WarmupResult, warmup} from './warmup';
 export type {WarmupShapes, WarmupUse} from './warmup_tasks';
+export type {Port} from './worker_messages';

@@ -3,6 +3,7 @@
  * work. Nested models are written out in place; a layer that is applied twice has two steps, each with its own state.
  */
 import type * as tfl from '@tensorflow/tfjs-layers';
+import {otherCopyOf} from '../layers/copies';
 import type {StreamingLayer} from '../layers/streaming';
 import {check, fail, show, showShape} from '../src/errors';
 import {graphCall, innerGraph} from '../src/tfjs';
@@ -45,6 +46,8 @@ export interface Plan {
 export function planOf(fn: string, model: tfl.LayersModel): Plan {
   const graph = innerGraph(model);
   check(graph !== null, fn, () => `expected model to be a tf.LayersModel; got ${show(model)}.`);
+  const copy = otherCopyOf(model);
+  check(copy === null, fn, () => copy as string);
   const {inputs, outputs} = graph;
   check(
     inputs.length === 1 && outputs.length === 1,

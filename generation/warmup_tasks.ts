@@ -3,7 +3,7 @@ import * as tf from '@tensorflow/tfjs-core';
 import type * as tfl from '@tensorflow/tfjs-layers';
 import {type FeatureMapLike, linearAttention, linearAttentionStep} from '../ops';
 import {addAll} from '../src/add_all';
-import {wasmTraining} from '../src/patches';
+import {wasmTraining} from '../src/patches/wasm_training';
 import {trainableVariables} from '../src/tfjs';
 import {stream} from './stream';
 

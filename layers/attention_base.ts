@@ -10,6 +10,7 @@ import {check, fail, show, showShape} from '../src/errors';
 import {seedOfName} from '../src/random';
 import {rotate} from '../src/rotary';
 import {type AttentionArgs, type AttentionOptions, checkCallArgs, configOf, parseArgs} from './args';
+import {otherCopyOf} from './copies';
 import {reseeded} from './identifiers';
 import {checkFeatures, checkShapes, rolesOf, type Shape, toList} from './inputs';
 import {believedMasks, keyMask} from './masks';
@@ -89,7 +90,7 @@ export abstract class AttentionLayer extends tfl.layers.Layer {
       check(
         x instanceof tf.Tensor || x instanceof tfl.SymbolicTensor,
         this.fn,
-        () => `expected tensors; got ${show(x)}.`,
+        () => otherCopyOf(x) ?? `expected tensors; got ${show(x)}.`,
       );
     }
     checkCallArgs(this.fn, kwargs);

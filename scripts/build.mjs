@@ -1,6 +1,6 @@
 /**
- * One build: CommonJS, ESM for bundlers and pages, the thin ESM wrapper for Node, a script-tag file, types, and the
- * command line. `--if-stale` skips it when dist is newer than every source.
+ * One build: the library's entries (library_files.mjs), a script-tag file, types, and the command line. `--if-stale` skips
+ * it when dist is newer than every source.
  *
  * Source maps are made for the library's readable files and hold the sources, so that a stack trace in a user's page names
  * our lines; the minified script-tag file and the command line have none.
@@ -20,16 +20,17 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs';
-import {createRequire} from 'node:module';
-import {join, resolve} from 'node:path';
+import {join} from 'node:path';
 import {fileURLToPath} from 'node:url';
 import {build} from 'esbuild';
+import {writeLibrary, writeModuleTypes} from './library_files.mjs';
 
 process.chdir(fileURLToPath(new URL('..', import.meta.url)));
 const SOURCES = [
   'index.ts',
   'node_webgpu.ts',
   'src',
+  'kernels',
   'ops',
   'layers',
   'models',
@@ -76,15 +77,11 @@ const globalTf = {
 const common = {
   bundle: true,
   target: 'es2022',
-  sourcemap: true,
   legalComments: 'none',
   logLevel: 'warning',
 };
-const library = {...common, entryPoints: ['index.ts'], platform: 'neutral', packages: 'external'};
 await Promise.all([
-  build({...library, format: 'cjs', outfile: `${out}/index.cjs`}),
-  build({...library, format: 'esm', outfile: `${out}/index.mjs`}),
-  build({...library, entryPoints: ['node_webgpu.ts'], format: 'cjs', outfile: `${out}/node_webgpu.cjs`}),
+  writeLibrary(out),
   build({
     ...common,
     entryPoints: ['index.ts'],
@@ -93,7 +90,6 @@ await Promise.all([
     platform: 'browser',
     plugins: [globalTf],
     minify: true,
-    sourcemap: false,
     outfile: `${out}/tfjs-linear-attention.min.js`,
   }),
   build({
@@ -102,7 +98,6 @@ await Promise.all([
     format: 'cjs',
     platform: 'node',
     packages: 'external',
-    sourcemap: false,
     outfile: `${out}/cli.cjs`,
     banner: {js: '#!/usr/bin/env node'},
   }),
@@ -113,7 +108,6 @@ await Promise.all([
     format: 'cjs',
     platform: 'node',
     packages: 'external',
-    sourcemap: false,
     outfile: `${out}/worker.cjs`,
   }),
 ]).catch(() => {
@@ -129,19 +123,6 @@ cpSync('scripts/node', `${out}/setup/node`, {
 });
 cpSync('src/node/native', `${out}/setup/native`, {recursive: true});
 
-// Node's ESM entries wrap the CommonJS build, as tfjs's own does: one copy of the kernels and layers in a process.
-const names = Object.keys(createRequire(import.meta.url)(resolve(out, 'index.cjs'))).filter(
-  (name) => name !== '__esModule',
-);
-writeFileSync(
-  `${out}/node.mjs`,
-  `import api from './index.cjs';\nexport const {${names.join(', ')}} = api;\n`,
-);
-writeFileSync(
-  `${out}/node_webgpu.mjs`,
-  "import api from './node_webgpu.cjs';\nexport const {useNodeWebGPU} = api;\n",
-);
-
 const types = spawnSync(
   process.execPath,
   ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.build.json', '--outDir', `${out}/types`],
@@ -151,10 +132,7 @@ if (types.status !== 0) {
   console.error('build: the types have errors; dist is left as it was.');
   process.exit(1);
 }
-// TypeScript takes a .d.ts in a CommonJS package for CommonJS; importers get a declaration that says it is a module.
-for (const name of ['index', 'node_webgpu']) {
-  writeFileSync(`${out}/types/${name}.d.mts`, `export * from './${name}.js';\n`);
-}
+writeModuleTypes(`${out}/types`);
 
 // The stamp bears the time of the start: a source that changed while we built makes dist stale.
 writeFileSync(join(out, STAMP), '');

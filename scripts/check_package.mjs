@@ -1,7 +1,8 @@
 /**
  * Proves the tarball that users install: its files, its manifest (publint), its types (attw), and that it works when it
- * is installed in another folder: by require, by import, under TypeScript's node16 and bundler resolution, bundled for a
- * page, by script tag, and beside the union package. Nothing is downloaded: the peers are linked from here.
+ * is installed in another folder: by require, by import, under TypeScript's node16 and bundler resolution, bundled by
+ * esbuild and vite for a page and a worker, by script tag, beside the union package, and beside a second copy of tfjs.
+ * What a bundle holds is checked by its modules and by its size. Nothing is downloaded: the peers are linked from here.
  */
 import {execFileSync} from 'node:child_process';
 import {
@@ -17,10 +18,18 @@ import {
 import {tmpdir} from 'node:os';
 import {join} from 'node:path';
 import {fileURLToPath} from 'node:url';
+import {isDeepStrictEqual} from 'node:util';
 import vm from 'node:vm';
 import {build} from 'esbuild';
 import {publint} from 'publint';
 import {formatMessage} from 'publint/utils';
+import * as vite from 'vite';
+import {pageContext, workerContext} from './checks/page_context.mjs';
+import {checkSideEffects} from './checks/side_effects.mjs';
+import {checkEsbuild, checkVite} from './checks/tree_shaking.mjs';
+import {makeSecondCopies} from './checks/two_copies.mjs';
+import {ENTRIES, manifestOf, stemOf} from './entries.mjs';
+import {measureSizes, overBudget, table} from './sizes.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 process.chdir(root);
@@ -49,6 +58,12 @@ const [packed] = JSON.parse(
 const tarball = join(temporary, packed.filename);
 const manifest = JSON.parse(readFileSync('package.json', 'utf8'));
 
+await step('package.json says what scripts/entries.mjs says', () => {
+  for (const [field, expected] of Object.entries(manifestOf())) {
+    if (!isDeepStrictEqual(manifest[field], expected))
+      throw new Error(`expected ${field} to be ${JSON.stringify(expected, null, 2)}`);
+  }
+});
 await step('the tarball holds the build and nothing of the sources', () => {
   const files = packed.files.map((file) => file.path);
   const wanted = [
@@ -56,26 +71,27 @@ await step('the tarball holds the build and nothing of the sources', () => {
     'README.md',
     'CHANGELOG.md',
     'package.json',
-    'dist/index.cjs',
-    'dist/index.mjs',
-    'dist/node.mjs',
     'dist/cli.cjs',
     'dist/worker.cjs',
     'dist/setup/setup_node.mjs',
     'dist/setup/native/linear_attention.cc',
     'dist/tfjs-linear-attention.min.js',
-    'dist/node_webgpu.cjs',
-    'dist/node_webgpu.mjs',
-    'dist/types/index.d.ts',
-    'dist/types/index.d.mts',
-    'dist/types/node_webgpu.d.mts',
+    ...Object.values(ENTRIES)
+      .map(stemOf)
+      .flatMap((stem) => [
+        `dist/${stem}.cjs`,
+        `dist/${stem}.mjs`,
+        `dist/${stem}.node.mjs`,
+        `dist/types/${stem}.d.ts`,
+        `dist/types/${stem}.d.mts`,
+      ]),
   ];
   const missing = wanted.filter((file) => !files.includes(file));
   if (missing.length > 0) throw new Error(`missing from the tarball: ${missing.join(', ')}`);
   const strangers = files.filter(
     (file) =>
       !wanted.includes(file) &&
-      !/^dist\/(types\/.*\.d\.ts|[a-z_]+\.[cm]js\.map|setup\/(node\/)?[a-z_]+\.mjs|setup\/native\/[a-z_]+\.(cc|h))$/.test(
+      !/^dist\/(types\/.*\.d\.ts|(chunks|kernels|ops|layers|models|generation|training|src)\/[\w/]+\.[cm]js(\.map)?|[a-z_]+\.[cm]js\.map|setup\/(node\/)?[a-z_]+\.mjs|setup\/native\/[a-z_]+\.(cc|h))$/.test(
         file,
       ),
   );
@@ -117,8 +133,13 @@ await step('are the types wrong', () => {
 
 await step('require, beside tfjs-core and tfjs-layers', () => node(['require.cjs'], app));
 await step('import, the same copy as require', () => node(['import.mjs'], app));
+await step('entries: operations and kernels alone, one copy of everything', () => node(['entries.cjs'], app));
 await step('require, beside the union package', () => node(['union.cjs'], app));
 await step('training in two threads', () => node(['threads.cjs'], app));
+await step('two copies of tfjs are explained', () => {
+  makeSecondCopies(root, app);
+  node(['two_copies.cjs'], app);
+});
 await step('the command line runs', () => {
   const bin = join(app, 'node_modules/.bin', manifest.name);
   const version = execFileSync(bin, ['--version'], {encoding: 'utf8'}).trim();
@@ -151,27 +172,29 @@ for (const [module, resolution] of [
   });
 }
 
-/** A page's globals, without anything of Node's. */
-function pageContext() {
-  const page = vm.createContext({
-    console,
-    performance,
-    setTimeout,
-    clearTimeout,
-    TextEncoder,
-    TextDecoder,
-    atob,
-    btoa,
-    URL,
-    navigator: {userAgent: ''},
-  });
-  vm.runInContext('globalThis.self = globalThis.window = globalThis; globalThis.document = {};', page);
-  return page;
-}
+await step('sideEffects lists the modules that act on import', () =>
+  checkSideEffects(installed, manifest.sideEffects),
+);
+await step('esbuild keeps what is used and nothing else', () => checkEsbuild(app));
+await step('vite keeps what is used and nothing else', () => checkVite(app, vite));
+await step('sizes are within their budgets', async () => {
+  const rows = await measureSizes();
+  console.log(table(rows));
+  const over = overBudget(rows);
+  if (over.length > 0) throw new Error(over.join('\n'));
+});
 
-await step('a bundle for a page, which loads without Node', async () => {
+/** A bundle runs in a page and in a worker, neither of which has anything of Node's. */
+async function runBundle(code) {
+  for (const context of [pageContext(), workerContext()]) {
+    vm.runInContext(code, context);
+    await context.done;
+  }
+}
+const entry = join(app, 'page.mjs');
+await step('a bundle of esbuild for a page and a worker, which loads without Node', async () => {
   const bundle = await build({
-    entryPoints: [join(app, 'page.mjs')],
+    entryPoints: [entry],
     bundle: true,
     platform: 'browser',
     format: 'iife',
@@ -181,13 +204,22 @@ await step('a bundle for a page, which loads without Node', async () => {
     minify: true,
     logLevel: 'error',
   });
-  const ours = Object.entries(bundle.metafile.inputs).filter(([path]) => path.includes(manifest.name));
-  if (!ours.some(([path]) => path.endsWith('dist/index.mjs'))) {
-    throw new Error(`expected the page to get dist/index.mjs; got ${ours.map(([path]) => path).join(', ')}`);
+  const ours = Object.keys(bundle.metafile.inputs).filter((path) => path.includes(manifest.name));
+  if (!ours.some((path) => path.endsWith('dist/index.mjs'))) {
+    throw new Error(`expected the page to get dist/index.mjs; got ${ours.join(', ')}`);
   }
-  const page = pageContext();
-  vm.runInContext(bundle.outputFiles[0].text, page);
-  await page.done;
+  await runBundle(bundle.outputFiles[0].text);
+});
+await step('a bundle of vite for a page and a worker', async () => {
+  const [{output}] = [
+    await vite.build({
+      root: app,
+      configFile: false,
+      logLevel: 'error',
+      build: {write: false, lib: {entry, formats: ['iife'], name: 'app'}},
+    }),
+  ].flat();
+  await runBundle(output[0].code);
 });
 await step('script tags, beside the union package', async () => {
   const page = pageContext();

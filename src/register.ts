@@ -1,43 +1,46 @@
-/** Making the kernels known to tfjs: once on import for the backends it has, later for others. */
+/**
+ * Making kernels known to tfjs: a backend's own when its entry (kernels/) is imported, the composed form for any other
+ * backend when it is first used. Nothing of any one backend is imported here.
+ */
 import * as tf from '@tensorflow/tfjs-core';
-import {adamWKernels} from './adam_w';
 import {check, checkOptions, show} from './errors';
-import {geluCpu} from './gelu/cpu';
-import {geluGradient} from './gelu/gradient';
-import {Gelu} from './gelu/spec';
-import {geluWasm} from './gelu/wasm';
-import {layerNormGradient} from './layer_norm/gradient';
-import {layerNormKernels} from './layer_norm/kernels';
-import {LayerNorm} from './layer_norm/spec';
 import {composedKernels} from './linear_attention/composed_kernels';
-import {cpuKernels} from './linear_attention/cpu';
-import {cpuStepKernel} from './linear_attention/cpu_step';
 import {linearAttentionGradient} from './linear_attention/gradient';
-import {nodeKernels} from './linear_attention/node';
 import {LinearAttention} from './linear_attention/spec';
-import {LinearAttentionStep, linearAttentionStepGradient} from './linear_attention/step';
-import {wasmKernels} from './linear_attention/wasm';
-import {wasmStepKernel} from './linear_attention/wasm_step';
-import {webglKernels} from './linear_attention/webgl';
-import {webgpuKernels} from './linear_attention/webgpu';
+import {linearAttentionStepGradient} from './linear_attention/step';
+import {registerOwn, registerStopgap} from './stopgaps';
+import {warnOfTwoCopies} from './tfjs_copies';
 
-/** A backend that is not imported yet may be named: tfjs keeps kernels by name. */
-const KNOWN_BACKENDS = ['cpu', 'wasm', 'webgl', 'webgpu', 'tensorflow'];
+/** What was written for one backend. */
+export interface BackendKernels {
+  /** tfjs's name of it. The backend itself may be imported later: tfjs keeps kernels by name. */
+  backend: string;
+  kernels: tf.KernelConfig[];
+  /** Of kernels that stand in `kernels` only. */
+  gradients?: tf.GradConfig[];
+}
 
-/** Kernels written for one backend, by its name. The composed form serves every other. */
-const OWN_KERNELS: {[backend: string]: tf.KernelConfig[]} = {
-  cpu: [...cpuKernels, cpuStepKernel, ...geluCpu, ...layerNormKernels['cpu'], ...adamWKernels['cpu']],
-  wasm: [...wasmKernels, wasmStepKernel, ...geluWasm, ...layerNormKernels['wasm'], ...adamWKernels['wasm']],
-  webgl: [...webglKernels],
-  webgpu: [...webgpuKernels],
-  tensorflow: [...nodeKernels],
-};
+const own = new Map<string, BackendKernels>();
+
+/** Registers a backend's own kernels, also in the place of the composed form if that came first. */
+export function addKernels(added: BackendKernels): void {
+  warnOfTwoCopies();
+  own.set(added.backend, added);
+  registerFor(added.backend);
+}
 
 /** Registers what `backend` lacks. tfjs warns about duplicates, so a kernel that is there stays. */
 function registerFor(backend: string): void {
-  for (const config of [...(OWN_KERNELS[backend] ?? []), ...composedKernels(backend)]) {
+  const {kernels = [], gradients = []} = own.get(backend) ?? {};
+  kernels.forEach(registerOwn);
+  for (const config of composedKernels(backend)) {
     if (tf.getKernel(config.kernelName, backend) == null) {
-      tf.registerKernel(config);
+      registerStopgap(config);
+    }
+  }
+  for (const gradient of [linearAttentionGradient, linearAttentionStepGradient, ...gradients]) {
+    if (tf.getGradient(gradient.kernelName) == null) {
+      tf.registerGradient(gradient);
     }
   }
 }
@@ -63,25 +66,11 @@ export function ensureRegistered(): void {
  */
 export function register(options: {backends?: string[]} = {}): void {
   checkOptions('register', options, ['backends']);
-  const {backends = KNOWN_BACKENDS} = options;
+  const {backends = [...own.keys()]} = options;
   check(
     Array.isArray(backends) && backends.every((name) => typeof name === 'string' && name !== ''),
     'register',
     () => `expected backends to be an array of backend names; got ${show(backends)}.`,
   );
   backends.forEach(registerFor);
-  if (tf.getGradient(LinearAttention) == null) {
-    tf.registerGradient(linearAttentionGradient);
-  }
-  if (tf.getGradient(LinearAttentionStep) == null) {
-    tf.registerGradient(linearAttentionStepGradient);
-  }
-  if (tf.getGradient(Gelu) == null) {
-    tf.registerGradient(geluGradient);
-  }
-  if (tf.getGradient(LayerNorm) == null) {
-    tf.registerGradient(layerNormGradient);
-  }
 }
-
-register();

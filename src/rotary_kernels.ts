@@ -1,21 +1,11 @@
 /**
- * The Rotary kernel: one pass over the values on cpu and wasm, stock ops elsewhere. Turning is linear, and its gradient
- * is turning back, so gradients of any order are this kernel again.
+ * The Rotary kernel: one pass over the values on cpu and wasm (rotary_cpu.ts, rotary_wasm.ts), stock ops elsewhere.
+ * Turning is linear, and its gradient is turning back, so gradients of any order are this kernel again.
  */
 import * as tf from '@tensorflow/tfjs-core';
 import type {DataFormat} from './linear_attention/spec';
 import {type Positions, type RotaryTables, rotaryTables} from './rotary_tables';
-import {
-  cpuTensor,
-  cpuValues,
-  wasmFloats,
-  wasmMemory,
-  wasmOffset,
-  wasmOutput,
-  wasmView,
-  withWasmScratch,
-} from './tfjs';
-import {type TrainingExports, trainingExports} from './wasm/training';
+import {registerStopgap} from './stopgaps';
 
 /** 'half' pairs x_i with x_(i + r/2), 'interleaved' x_2i with x_(2i+1). */
 export type RotaryPairing = 'half' | 'interleaved';
@@ -27,18 +17,21 @@ export interface RotateOptions {
   dataFormat: DataFormat;
 }
 
-interface Attrs extends RotateOptions {
+export interface RotaryAttrs extends RotateOptions {
   /** Turn the other way. */
   back: boolean;
 }
 
 export const Rotary = 'Rotary';
 
-/** Runs the kernel on x, [B,H,N,r] or [B,N,H,r]; registers it when it is first used on a backend. */
-export function runRotary(x: tf.Tensor, attrs: Attrs): tf.Tensor {
+/** What a kernelFunc or gradFunc is handed, read as this kernel's. */
+export const rotaryAttrsOf = (attrs: object | undefined): RotaryAttrs => attrs as RotaryAttrs;
+
+/** Runs the kernel on x, [B,H,N,r] or [B,N,H,r]; where the backend has none of its own, the composed form. */
+export function runRotary(x: tf.Tensor, attrs: RotaryAttrs): tf.Tensor {
   const backendName = tf.getBackend();
   if (tf.getKernel(Rotary, backendName) == null) {
-    tf.registerKernel({kernelName: Rotary, backendName, kernelFunc: KERNELS[backendName] ?? composedRotary});
+    registerStopgap({kernelName: Rotary, backendName, kernelFunc: composedRotary});
   }
   if (tf.getGradient(Rotary) == null) {
     tf.registerGradient(gradient);
@@ -49,78 +42,17 @@ export function runRotary(x: tf.Tensor, attrs: Attrs): tf.Tensor {
 const gradient: tf.GradConfig = {
   kernelName: Rotary,
   gradFunc: (dy, _, attrs) => {
-    const given = attrs as tf.NamedAttrMap & Attrs;
+    const given = rotaryAttrsOf(attrs);
     return {x: () => runRotary(dy as tf.Tensor, {...given, back: !given.back})};
   },
 };
 
-const KERNELS: {[backend: string]: tf.KernelFunc} = {
-  cpu: (args) => {
-    const x = args.inputs.x as tf.TensorInfo;
-    const to = new Float32Array(tf.util.sizeFromShape(x.shape));
-    turn(cpuValues(args.backend, x), to, x.shape, args.attrs as tf.NamedAttrMap & Attrs);
-    return cpuTensor(args.backend, x.shape, to);
-  },
-  wasm: (args) => {
-    if (wasmMemory(args.backend) === null) {
-      return composedRotary(args);
-    }
-    const x = args.inputs.x as tf.TensorInfo;
-    const output = wasmOutput(args.backend, x.shape);
-    const simd = trainingExports(args.backend as object);
-    if (simd !== null) {
-      turnBySimd(simd, args.backend as object, x, output, args.attrs as tf.NamedAttrMap & Attrs);
-      return output;
-    }
-    const [from, to] = [x, output].map((info) => wasmView(args.backend, info) as Float32Array);
-    turn(from, to, x.shape, args.attrs as tf.NamedAttrMap & Attrs);
-    return output;
-  },
-};
-
-/** The tables, small beside x, are copied into scratch of the backend's memory. */
-function turnBySimd(
-  simd: TrainingExports,
-  backend: object,
-  x: tf.TensorInfo,
-  output: tf.TensorInfo,
-  attrs: Attrs,
-): void {
-  const [B, second, third, r] = x.shape;
-  const {cos, sin} = tablesFor(x.shape, attrs);
-  const lengthIsThird = attrs.dataFormat === 'BHND';
-  const steps: [number, number, number] = [
-    typeof attrs.positions === 'number' ? 0 : lengthIsThird ? third : second,
-    lengthIsThird ? 0 : 1,
-    lengthIsThird ? 1 : 0,
-  ];
-  withWasmScratch(backend, 8 * cos.length, (at) => {
-    const tables = wasmFloats(backend, at, 2 * cos.length);
-    tables.set(cos);
-    tables.set(sin, cos.length);
-    const [from, to] = [x, output].map((info) => wasmOffset(backend, info));
-    const interleaved = attrs.pairing === 'interleaved';
-    simd.rotary(
-      B,
-      second,
-      third,
-      r,
-      ...steps,
-      from,
-      to,
-      at,
-      at + 4 * cos.length,
-      attrs.back ? -1 : 1,
-      interleaved,
-    );
-  });
-}
-
-function tablesFor(shape: number[], {positions, base, dataFormat}: Attrs): RotaryTables {
+export function tablesFor(shape: number[], {positions, base, dataFormat}: RotaryAttrs): RotaryTables {
   return rotaryTables(positions, shape[dataFormat === 'BHND' ? 2 : 1], shape[3], base);
 }
 
-function turn(from: Float32Array, to: Float32Array, shape: number[], attrs: Attrs): void {
+/** Turns the rows of an array of that shape. */
+export function turn(from: Float32Array, to: Float32Array, shape: number[], attrs: RotaryAttrs): void {
   const {cos, sin} = tablesFor(shape, attrs);
   const [B, second, third, r] = shape;
   const half = r / 2;
@@ -148,7 +80,7 @@ function turn(from: Float32Array, to: Float32Array, shape: number[], attrs: Attr
 
 /** With C = cos and S = (-sin, +sin) over the members of each pair: x C + swapped(x) S. */
 export const composedRotary: tf.KernelFunc = ({inputs, attrs}) => {
-  const given = attrs as tf.NamedAttrMap & Attrs;
+  const given = rotaryAttrsOf(attrs);
   const info = inputs.x as tf.TensorInfo;
   return tf.tidy(() => {
     const x = info instanceof tf.Tensor ? info : tf.engine().makeTensorFromTensorInfo(info);

@@ -7,12 +7,13 @@ const root = join(__dirname, '..');
 /** The folders that each folder may import, besides itself. */
 const MAY_IMPORT: Record<string, string[]> = {
   src: [],
+  kernels: ['src'],
   ops: ['src'],
   layers: ['ops', 'src'],
   models: ['layers', 'ops', 'src'],
   generation: ['layers', 'ops', 'src'],
   training: ['models', 'layers', 'ops', 'src'],
-  cli: ['training', 'generation', 'models', 'layers', 'ops', 'src'],
+  cli: ['kernels', 'training', 'generation', 'models', 'layers', 'ops', 'src'],
 };
 const LIBRARY = Object.keys(MAY_IMPORT).filter((folder) => folder !== 'cli');
 const LIBRARY_PACKAGES = ['@tensorflow/tfjs-core', '@tensorflow/tfjs-layers'];

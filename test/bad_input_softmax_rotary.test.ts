@@ -1,5 +1,6 @@
 /** Wrong calls of the ops beside linear attention: the whole text of each error, and that nothing was made. */
 import * as tf from '@tensorflow/tfjs-core';
+import '../kernels';
 import {impliedAttention, kvCache, rotary, softmaxAttention, softmaxAttentionStep} from '../ops';
 import {describeOnBackends} from './helpers/backends';
 import {messageOf} from './helpers/numbers';

@@ -1,5 +1,6 @@
 /** gelu: values and derivatives against 40-digit references, on kernels and composed. */
 import * as tf from '@tensorflow/tfjs-core';
+import '../kernels';
 import {gelu} from '../ops/gelu';
 import {composedGelu, composedGeluGrad} from '../src/gelu/composed';
 import {disableSimd} from '../src/wasm/instance';

@@ -1,5 +1,6 @@
 /** Third derivatives: tfjs's own exp and softmax lose terms from the second on. */
 import * as tf from '@tensorflow/tfjs-core';
+import '../kernels';
 import {linearAttention, rotary, softmaxAttention} from '../ops';
 import {describeOnBackends} from './helpers/backends';
 

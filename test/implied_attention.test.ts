@@ -1,4 +1,5 @@
 import * as tf from '@tensorflow/tfjs-core';
+import '../kernels';
 import {impliedAttention, linearAttention} from '../ops';
 import {describeOnBackends, expectNoLeak} from './helpers/backends';
 import {difference, FLOAT32} from './helpers/compare';

@@ -1,4 +1,5 @@
 import * as tf from '@tensorflow/tfjs-core';
+import '../kernels';
 import {linearAttention, type RotaryOptions, rotary} from '../ops';
 import {rotate} from '../src/rotary';
 import {composedRotary, runRotary} from '../src/rotary_kernels';

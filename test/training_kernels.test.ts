@@ -1,5 +1,6 @@
 /** The SIMD kernels of a training step at awkward sizes, against double precision and the plain JS forms. */
 import * as tf from '@tensorflow/tfjs-core';
+import '../kernels';
 import {rotary} from '../ops/rotary';
 import {layerNormGradRows, layerNormRows} from '../src/layer_norm/plain';
 import {layerNorm} from '../src/layer_norm/run';

@@ -1,5 +1,5 @@
 import * as tf from '@tensorflow/tfjs-core';
-import {type AdamWRates, type AdamWTensors, hasAdamWKernel, runAdamW} from '../src/adam_w';
+import {type AdamWRates, type AdamWTensors, hasAdamWKernel, runAdamW} from '../src/adam_w/spec';
 import {check, checkNumber, checkOptions, fail, show, showShape} from '../src/errors';
 import {registeredVariable} from '../src/tfjs';
 

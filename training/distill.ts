@@ -3,7 +3,7 @@ import type * as tfl from '@tensorflow/tfjs-layers';
 import {LinearAttention, SoftmaxAttention} from '../layers';
 import {impliedAttention, softmaxAttention} from '../ops';
 import {check, checkInteger, checkNumber, checkOptions, show} from '../src/errors';
-import * as patches from '../src/patches';
+import {wasmTraining} from '../src/patches/wasm_training';
 import {mixSeed} from '../src/random';
 import {flatLayers} from '../src/tfjs_layers';
 import {AdamW} from './adam_w';
@@ -78,7 +78,7 @@ export async function distill(
   const run = resolve(options, fixedLength);
   const tokens = toTokens(FN, 'data', data, run.length, vocabSize);
   const pairs = pairsOf(student, teacher);
-  patches.wasmTraining();
+  wasmTraining();
   const optimizer = new AdamW({learningRate: run.learningRate, weightDecay: 0});
   const windows = new Windows(tokens, run.length, mixSeed(run.seed, 5));
   const report = pairs.map(({student: {name}}) => ({name, before: Number.NaN, after: Number.NaN}));

@@ -5,6 +5,7 @@ export {type CompileArgs, compile} from './compile';
 export type {TokenIds, TrainingData} from './data';
 export {type DistilledLayer, type DistillOptions, distill} from './distill';
 export {type EvaluateOptions, type Evaluation, evaluate} from './evaluate';
+export {type FetchModelOptions, fetchModel} from './fetch_model';
 export {
   type LinearizeOptions,
   type LinearizeResult,
@@ -12,7 +13,7 @@ export {
   linearize,
   type StageReport,
 } from './linearize';
-export {loadModel, saveModel} from './model_files';
+export {loadModel, type SaveModelOptions, saveModel} from './model_files';
 export {
   type ProgressPrinter,
   type ProgressStream,
@@ -21,6 +22,7 @@ export {
   type TrainingEvent,
   type TrainingProgress,
 } from './progress';
+export type {Quantization} from './quantize';
 export {type RedrawOptions, type RedrawSchedule, redrawSchedule} from './redraw_schedule';
 export {type Decay, type ScheduleOptions, schedule} from './schedule';
 export {type TokenLossOptions, tokenLoss} from './token_loss';

@@ -1,4 +1,5 @@
 import type {LayersModel} from '@tensorflow/tfjs-layers';
+import {otherCopyOf} from '../layers/copies';
 import {check, show, showShape} from '../src/errors';
 
 /** What training needs to know of a model. */
@@ -16,6 +17,8 @@ export function checkLanguageModel(fn: string, model: LayersModel): LanguageMode
     fn,
     () => `expected model to be a tf.LayersModel; got ${show(model)}.`,
   );
+  const copy = otherCopyOf(model);
+  check(copy === null, fn, () => copy as string);
   const [input, output] = [model.inputs[0]?.shape, model.outputs[0]?.shape];
   check(
     model.inputs.length === 1 && model.outputs.length === 1 && input.length === 2 && output.length === 3,

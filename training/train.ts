@@ -1,7 +1,7 @@
 import * as tf from '@tensorflow/tfjs-core';
 import type {LayersModel} from '@tensorflow/tfjs-layers';
 import {fail} from '../src/errors';
-import * as patches from '../src/patches';
+import {wasmTraining} from '../src/patches/wasm_training';
 import {mixSeed} from '../src/random';
 import {trainableVariables} from '../src/tfjs';
 import {AdamW} from './adam_w';
@@ -81,7 +81,7 @@ export async function train(
   const {resume = false} = options;
   const source = resume === true ? store : resume === false ? null : toStore(FN, 'resume', resume);
   store?.prepare();
-  patches.wasmTraining();
+  wasmTraining();
 
   const variables = trainableVariables(model);
   const optimizer = new AdamW({learningRate: 0, weightDecay: run.weightDecay});

@@ -2,7 +2,7 @@
 import * as tf from '@tensorflow/tfjs-core';
 import type {LayersModel} from '@tensorflow/tfjs-layers';
 import {fail, showShape} from '../src/errors';
-import {isWasmMatMulApplied} from '../src/patches/wasm_mat_mul';
+import {isApplied} from '../src/patches/patch';
 import type {Windows} from './data';
 import {type GradientSource, microBatchGradients, type StepGradients} from './gradient_source';
 import {addGradients} from './gradients';
@@ -49,7 +49,7 @@ export async function workerGradients(
     model: await artifactsOf(model),
     tokens: new SharedArrayBuffer(tokens.byteLength),
     weights: new SharedArrayBuffer(floats * 4),
-    wasmMatMul: isWasmMatMulApplied(),
+    wasmMatMul: isApplied('wasmMatMul'),
   };
   new Int32Array(shared.tokens).set(tokens);
   const team = Array.from({length: workers - 1}, (_, i) => {
@@ -72,7 +72,7 @@ function workerPath(): string {
   const fs = nodeBuiltin(FN, WHAT, 'node:fs');
   const {join} = nodeBuiltin(FN, WHAT, 'node:path');
   const here = typeof __dirname === 'string' ? __dirname : '';
-  const found = [join(here, 'worker.cjs'), join(here, '..', 'dist', 'worker.cjs')].find((path) =>
+  const found = [join(here, '..', 'worker.cjs'), join(here, '..', 'dist', 'worker.cjs')].find((path) =>
     fs.existsSync(path),
   );
   return (

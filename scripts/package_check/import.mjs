@@ -4,9 +4,11 @@ import * as tf from '@tensorflow/tfjs-core';
 import * as tfLayers from '@tensorflow/tfjs-layers';
 import * as tfla from 'tfjs-linear-attention';
 import {useNodeWebGPU} from 'tfjs-linear-attention/node-webgpu';
+import {linearAttention} from 'tfjs-linear-attention/ops';
 import {check} from './behaviour.cjs';
 
 await check(tf, tfLayers, tfla);
+if (linearAttention !== tfla.linearAttention) throw new Error('the root and ops have two copies');
 const required = createRequire(import.meta.url)('tfjs-linear-attention');
 const imported = {...tfla};
 for (const name of Object.keys(required)) {

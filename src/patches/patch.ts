@@ -6,32 +6,31 @@ export type Undo = () => void;
 
 /**
  * Makes a patch of `apply`. While it is applied, calling it again changes nothing and returns the same undo; so one
- * call of undo takes the patch back, whoever else applied it.
+ * call of undo takes the patch back, whoever else applied it. `isApplied` answers for a `name`.
  */
-export function patch(apply: () => Undo): () => Undo {
+export function patch(apply: () => Undo, name?: string): () => Undo {
   let applied: Undo | null = null;
-  const patched = () => {
+  return () => {
     if (applied === null) {
       const restore = apply();
       const undo = () => {
         if (applied === undo) {
           applied = null;
-          ACTIVE.delete(patched);
+          active.delete(name);
           restore();
         }
       };
       applied = undo;
-      ACTIVE.add(patched);
+      active.add(name);
     }
     return applied;
   };
-  return patched;
 }
 
-const ACTIVE = new Set<() => Undo>();
+const active = new Set<string | undefined>();
 
-/** Whether what `patch` made is in force now. */
-export const isApplied = (apply: () => Undo): boolean => ACTIVE.has(apply);
+/** Whether the patch of that name is in force now. By name, so that asking does not bring the patch into a bundle. */
+export const isApplied = (name: string): boolean => active.has(name);
 
 /** One undo for several; the last applied is undone first. */
 export function together(undos: Undo[]): Undo {

@@ -31,7 +31,7 @@ import {
 import {sumLeadingAxes} from '../mat_mul/column_sums';
 import {ACTIVATIONS, type Finish, multiplyOnWasm as multiply} from '../mat_mul/wasm';
 import {disposeInfo} from '../tfjs';
-import {isApplied, patch, replaceKernel, together, type Undo} from './patch';
+import {patch, replaceKernel, together, type Undo} from './patch';
 
 const BACKEND = 'wasm';
 
@@ -55,16 +55,16 @@ export const wasmMatMul = (): Undo => (isImported() ? apply() : () => undefined)
 
 const isImported = () => getKernel(BatchMatMul, BACKEND) != null && getKernel(_FusedMatMul, BACKEND) != null;
 
-const apply = patch(() =>
-  together([
-    wrap(BatchMatMul, batchMatMul),
-    wrap(_FusedMatMul, fusedMatMul),
-    ...(getKernel(Sum, BACKEND) == null ? [] : [wrap(Sum, biasSum)]),
-  ]),
+const apply = patch(
+  () =>
+    together([
+      wrap(BatchMatMul, batchMatMul),
+      wrap(_FusedMatMul, fusedMatMul),
+      ...(getKernel(Sum, BACKEND) == null ? [] : [wrap(Sum, biasSum)]),
+    ]),
+  // Worker threads apply what their parent applied.
+  'wasmMatMul',
 );
-
-/** Whether the patch is in force now: worker threads apply what their parent applied. */
-export const isWasmMatMulApplied = (): boolean => isApplied(apply);
 
 /** Replaces a kernel by one that may call it. */
 function wrap(kernelName: string, around: (stock: KernelFunc) => KernelFunc): Undo {

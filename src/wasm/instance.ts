@@ -78,9 +78,23 @@ function instantiateNow(
   } catch {
     WebAssembly.instantiate(bytes, imports).then(
       ({instance}) => perMemory.set(base64, instance.exports),
-      () => undefined,
+      warn,
     );
     return null;
+  }
+}
+
+let warned = false;
+
+/** WebAssembly is there and is refused: a content security policy does that. */
+function warn(error: Error): void {
+  if (!warned) {
+    warned = true;
+    console.warn(
+      'tfjs-linear-attention: WebAssembly is refused here, so that its kernels run in plain JavaScript, several times slower. ' +
+        "A page's Content-Security-Policy must allow it: script-src 'wasm-unsafe-eval'. " +
+        `(${error.message})`,
+    );
   }
 }
 

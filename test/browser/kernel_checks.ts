@@ -1,5 +1,6 @@
 /** What the suites of the webgl and webgpu kernels ask of a page. Everything returns plain data. */
 import * as tf from '@tensorflow/tfjs-core';
+import '../../kernels';
 import {linearAttention, linearAttentionStep, zeroState} from '../../ops';
 import {plainForward} from '../../src/linear_attention/plain';
 import type {DataFormat, LinearAttentionAttrs} from '../../src/linear_attention/spec';

@@ -56,11 +56,15 @@ export async function findBrowser() {
   }
 }
 
-/** Serves `{path: {type, body}}` on a free port of localhost (WebGPU needs a secure context, which localhost is). */
+/** Serves `{path: {type, body, headers?}}` on a free port of localhost (WebGPU needs a secure context, which localhost is). */
 export async function serve(files, headers = {}) {
   const server = createServer((request, response) => {
     const file = files[new URL(request.url, 'http://localhost').pathname];
-    response.writeHead(file ? 200 : 404, {'Content-Type': file?.type ?? 'text/plain', ...headers});
+    response.writeHead(file ? 200 : 404, {
+      'Content-Type': file?.type ?? 'text/plain',
+      ...headers,
+      ...file?.headers,
+    });
     response.end(file?.body ?? 'not found');
   });
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));

@@ -16,7 +16,7 @@ describe('help', () => {
     expect((await run([cli, '--version'])).stdout.trim()).toBe(version);
   });
 
-  it.each(['train', 'generate', 'bench'])(
+  it.each(['train', 'generate', 'export', 'bench'])(
     'of %s has its flags and examples, whatever else was given',
     async (command) => {
       const texts = await Promise.all(

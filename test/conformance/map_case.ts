@@ -3,6 +3,7 @@
  * and no Node here: the caller reads the file.
  */
 import * as tf from '@tensorflow/tfjs-core';
+import '../../kernels';
 import {type FeatureMap, featureMaps, linearAttention} from '../../ops';
 import {difference, FLOAT32, goldenDifference, type Tolerance} from '../helpers/compare';
 import type {GoldenCase, GoldenTensor} from '../helpers/golden';

@@ -3,6 +3,7 @@
  * float64 oracle, with gradients arriving at output and state together. No test framework and no Node here.
  */
 import * as tf from '@tensorflow/tfjs-core';
+import '../../kernels';
 import {linearAttention} from '../../ops';
 import {composedBackward, composedForward} from '../../src/linear_attention/composed';
 import {naiveBackward, naiveForward} from '../../src/linear_attention/naive';

@@ -150,7 +150,7 @@ describeOnBackends('model files', () => {
         bytes[100]! ^= 4;
         writeFileSync(join(folder, 'weights.bin'), bytes);
       },
-      /weights.bin in '.*' is damaged, or is not of the same save/,
+      /weights.bin is damaged, or is not of the same save as '.*model.json'/,
     ],
     ['no manifest', () => write({...read(), weightsManifest: undefined}), /it has no weightsManifest/],
     ['a manifest of nothing', () => write({...read(), weightsManifest: [null]}), /lacks paths or weights/],

@@ -2,7 +2,7 @@
 import * as tf from '@tensorflow/tfjs-core';
 import {layers, sequential} from '@tensorflow/tfjs-layers';
 import {patches, training} from '../../index';
-import {isWasmMatMulApplied} from '../../src/patches/wasm_mat_mul';
+import {isApplied} from '../../src/patches/patch';
 import {describeOnBackends, expectNoLeak} from '../helpers/backends';
 import {difference, FLOAT32} from '../helpers/compare';
 import {bigram, copyWeights, stream, transformer, VOCAB, weightsOf} from './small_model';
@@ -59,11 +59,11 @@ describeOnBackends('workers', () => {
   });
 
   test('workers apply patches.wasmMatMul when this thread did', () => {
-    const before = isWasmMatMulApplied();
+    const before = isApplied('wasmMatMul');
     const undo = patches.wasmMatMul();
-    expect(isWasmMatMulApplied()).toBe(true);
+    expect(isApplied('wasmMatMul')).toBe(true);
     undo();
-    expect([before, isWasmMatMulApplied()]).toEqual([false, false]);
+    expect([before, isApplied('wasmMatMul')]).toEqual([false, false]);
   });
 
   test('three workers share six micro-batches', async () => {
