@@ -37,7 +37,7 @@ const VERSION = 'x-model-version';
  */
 export async function fetchModel(url: string, options: FetchModelOptions = {}): Promise<LayersModel> {
   checkOptions(FN, options, ['version', 'cache', 'signal', 'fetch']);
-  const {version, cache: name = 'tfjs-linear-attention', signal, fetch = globalThis.fetch} = options;
+  const {version, cache: name = 'tfjs-linear-attention', signal, fetch = ask} = options;
   const isName = (x: unknown) => typeof x === 'string' && x !== '';
   check(
     version === undefined || isName(version),
@@ -68,6 +68,9 @@ export async function fetchModel(url: string, options: FetchModelOptions = {}): 
   await files.keep();
   return model;
 }
+
+/** A browser's fetch refuses to be another object's method. */
+const ask: NonNullable<FetchModelOptions['fetch']> = (url, init) => globalThis.fetch(url, init);
 
 function absolute(url: unknown): URL {
   const base = (globalThis as {location?: {href: string}}).location?.href;
