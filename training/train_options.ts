@@ -42,7 +42,10 @@ export interface TrainOptions {
   signal?: AbortSignal;
   /** Called after each step. An error in it stops training. */
   onProgress?: (progress: TrainingProgress) => void;
-  /** Threads that share the micro-batches (Node, wasm). Default 1: this one. `accumulate` must be a multiple. */
+  /**
+   * Threads that share the micro-batches (Node). Default 1: this one. `accumulate` must be a multiple. The others are on
+   * the wasm backend; where this one is on another, a warning says so.
+   */
   workers?: number;
 }
 

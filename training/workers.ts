@@ -36,6 +36,13 @@ export async function workerGradients(
 ): Promise<GradientSource> {
   const {Worker} = nodeBuiltin(FN, WHAT, 'node:worker_threads');
   const path = workerPath();
+  const backend = tf.getBackend();
+  if (backend !== 'wasm') {
+    console.warn(
+      `${FN}: ${WHAT} starts threads on the wasm backend, and this one is on '${backend}': the numbers of both are added, ` +
+        "which agree within rounding. For one backend: tf.setBackend('wasm'), or workers: 1.",
+    );
+  }
   const floats = variables.reduce((sum, {size}) => sum + size, 0);
   // Field by field: `options` holds more than can be sent to a thread.
   const {workers, tokens, accumulate, batchSize, length, seed, windowSeed} = options;

@@ -30,8 +30,14 @@ afterAll(() => {
   threadModule.Worker = Worker;
 });
 
-describeOnBackends('workers', () => {
+describeOnBackends('workers', (backend) => {
+  let warnings: string[] = [];
+  beforeEach(() => {
+    warnings = [];
+    jest.spyOn(console, 'warn').mockImplementation((text) => void warnings.push(text));
+  });
   afterEach(() => {
+    jest.restoreAllMocks();
     expect(alive).toBe(0);
   });
 
@@ -77,6 +83,9 @@ describeOnBackends('workers', () => {
     }
     expect(difference(losses[1]!, losses[0]!, FLOAT32)).toBeNull();
     start.dispose();
+    // Threads on another backend than this one are not kept quiet about.
+    const said = `threads on the wasm backend, and this one is on '${backend}'`;
+    expect(warnings).toEqual(backend === 'wasm' ? [] : [expect.stringContaining(said)]);
   });
 
   test('an abort ends the threads', async () => {
