@@ -48,7 +48,12 @@ class Report {
     this.checker = checker;
     this.folder = folder;
     for (const {name, exports} of entries) {
-      this.lines.push(`## \`${name}\``, '', '```ts');
+      this.lines.push(`## \`${name}\``, '');
+      if (exports.length === 0) {
+        this.lines.push('Exports nothing: importing it is what it is for.', '');
+        continue;
+      }
+      this.lines.push('```ts');
       this.declare(exports, '', name);
       this.lines.push('```', '');
     }
@@ -61,7 +66,8 @@ class Report {
       const full = `${prefix}${symbol.name}`;
       const known = this.places.get(target);
       if (known !== undefined) {
-        this.lines.push(`${full} // as ${known.full}${known.entry === entry ? '' : ` of '${known.entry}'`}`);
+        const name = known.full === symbol.name ? '' : ` ${known.full}`;
+        this.lines.push(`${full} //${name}${known.entry === entry ? '' : ` of '${known.entry}'`}`);
       } else if (isModule(target)) {
         this.places.set(target, {full, entry});
         this.lines.push(`namespace ${full}`);
