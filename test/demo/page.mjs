@@ -3,6 +3,7 @@
 /** Opens the page in a context of its own and waits until it can write. */
 export async function openDemo(browser, url, {query = {}, ...context} = {}) {
   const page = await (await browser.newContext(context)).newPage();
+  page.setDefaultTimeout(120_000); // a busy machine is slow, not wrong
   const seen = {problems: [], requests: []};
   page.on('console', (message) => {
     if (['error', 'warning'].includes(message.type())) seen.problems.push(message.text());

@@ -55,7 +55,7 @@ export async function stops({browser, url}) {
   });
   await page.focus('#prompt');
   await page.keyboard.press('Enter');
-  await page.waitForFunction(() => document.querySelectorAll('#linear-text > div').length > 2);
+  await page.waitForFunction(() => document.querySelector('#linear-text').textContent.length > 100);
   await page.click('#stop');
   await written(page);
   const {text} = await sideOf(page, 'linear');

@@ -13,6 +13,11 @@ export interface Line {
   dash: number[];
 }
 
+interface Point {
+  x: number;
+  y: number;
+}
+
 interface Options {
   xLabel: string;
   /** Of a number on the y axis. */
@@ -24,7 +29,7 @@ interface Options {
 const FONT = '12px system-ui, sans-serif';
 /** Pixels between two drawings' turns while data comes in. */
 const REDRAW_EVERY = 150;
-const POINTS_PER_BIN = 16;
+const PIXELS_PER_POINT = 3;
 const MARGIN = {left: 62, right: 14, top: 14, bottom: 36};
 
 export class LineChart {
@@ -63,8 +68,10 @@ export class LineChart {
     const plot = {width: width - MARGIN.left - MARGIN.right, height: height - MARGIN.top - MARGIN.bottom};
     const xTicks = ticks(Math.max(10, ...this.lines.map(({series}) => series.lastX)), width < 420 ? 3 : 5);
     const end = xTicks.at(-1)!;
-    const curves = this.lines.map(({series}) => series.binned(binsFor(series, plot.width), end));
-    const yTicks = ticks(Math.max(options.least, ...curves.flat().map(({y}) => y)), 4);
+    const curves = this.lines.map(({series}) =>
+      series.binned(Math.max(10, Math.round(plot.width / PIXELS_PER_POINT)), end),
+    );
+    const yTicks = ticks(Math.max(options.least, ...curves.map(reach)), 4);
     const x = (value: number) => MARGIN.left + (value / end) * plot.width;
     const y = (value: number) => MARGIN.top + plot.height * (1 - value / yTicks.at(-1)!);
 
@@ -93,7 +100,7 @@ export class LineChart {
     });
   }
 
-  private drawLine(pen: CanvasRenderingContext2D, line: Line, points: {x: number; y: number}[]): void {
+  private drawLine(pen: CanvasRenderingContext2D, line: Line, points: Point[]): void {
     const last = points.at(-1);
     if (last === undefined) return;
     pen.strokeStyle = cssColour(line.colour);
@@ -101,7 +108,7 @@ export class LineChart {
     pen.lineJoin = 'round';
     pen.setLineDash(line.dash);
     pen.beginPath();
-    for (const {x, y} of points) pen.lineTo(x, y);
+    for (const {x, y} of points) pen.lineTo(x, Math.max(y, 1));
     pen.stroke();
     pen.setLineDash([]);
     pen.fillStyle = cssColour(line.colour);
@@ -114,9 +121,10 @@ export class LineChart {
   }
 }
 
-/** As many as can be told apart, and few enough that each is the median of some points, in the part that is filled. */
-function binsFor({length}: Series, width: number): number {
-  return Math.round(Math.min(width / 3, Math.max(30, length / POINTS_PER_BIN)));
+/** What the axis must reach for a curve: its last value, and all but its few highest, which are cut off. */
+function reach(points: readonly Point[]): number {
+  const sorted = points.map(({y}) => y).sort((a, b) => a - b);
+  return Math.max(0, 1.1 * (sorted[Math.floor(0.95 * (sorted.length - 1))] ?? 0), points.at(-1)?.y ?? 0);
 }
 
 function segment(pen: CanvasRenderingContext2D, x1: number, y1: number, x2: number, y2: number): void {

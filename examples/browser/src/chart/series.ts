@@ -1,3 +1,6 @@
+/** Points in each median that is drawn, where there are so many. */
+const SMOOTH = 16;
+
 /** A growing list of points with increasing x. */
 export class Series {
   private xs: Float64Array = new Float64Array(1024);
@@ -38,15 +41,18 @@ export class Series {
   }
 
   /**
-   * At most `bins` points for drawing: the medians of equal stretches of [0, end), each at the x of its last point. A
-   * median, because single tokens wait for whatever else the machine does.
+   * At most `bins` points for drawing: the medians of equal stretches of [0, end), and of SMOOTH points at least, each at
+   * the x of its last point. A median, because single tokens wait for whatever else the machine does.
    */
   binned(bins: number, end: number): {x: number; y: number}[] {
     const points: {x: number; y: number}[] = [];
     let from = 0;
     for (let bin = 1; bin <= bins && from < this.length; bin++) {
       const to = bin === bins ? this.length : this.firstAtLeast((end * bin) / bins);
-      if (to > from) points.push({x: this.xs[to - 1], y: medianOf(this.ys, from, to)});
+      if (to > from) {
+        const start = Math.max(0, Math.min(from, to - SMOOTH));
+        points.push({x: this.xs[to - 1], y: medianOf(this.ys, start, to)});
+      }
       from = to;
     }
     return points;
