@@ -51,7 +51,9 @@ export async function start(name, {options = {}, backend: usual = 'wasm'} = {}) 
      */
     publish: (title, parts, plots = {}, done = true) => {
       if (quick && !done) return;
-      const flags = process.argv.slice(2).filter((flag) => flag !== '--keep' && !flag.startsWith('--out'));
+      const flags = process.argv
+        .slice(2)
+        .filter((flag, i, all) => flag !== '--keep' && flag !== '--out' && all[i - 1] !== '--out');
       const command = ['node', `benchmarks/experiments/${name}.mjs`, ...flags].join(' ');
       const pictures = Object.keys(plots).map((ending) => `![${title}](${name}_${ending}.svg)`);
       const text = [
