@@ -19,7 +19,7 @@ describeInBrowser(
     test.each(['cpu', 'wasm', 'webgl'])(
       "needs no more of a content security policy than 'wasm-unsafe-eval' (%s)",
       async (backend) => {
-        expect(await browser().call('/policy.html', 'useModel', backend)).toMatchObject({backend, ...works});
+        expect(await browser().call('/policy.html', 'trainHere', backend)).toMatchObject({backend, ...works});
         const seen = await browser().call<Seen>('/policy.html', 'whatWasSeen');
         expect({...seen, warnings: ours(seen)}).toEqual({warnings: [], violations: []});
       },
@@ -27,7 +27,7 @@ describeInBrowser(
     );
 
     test("without 'wasm-unsafe-eval' works in plain JavaScript, and says once what is missing", async () => {
-      expect(await browser().call('/no_wasm.html', 'useModel', 'cpu')).toMatchObject({
+      expect(await browser().call('/no_wasm.html', 'trainHere', 'cpu')).toMatchObject({
         backend: 'cpu',
         ...works,
       });

@@ -35,6 +35,7 @@ async function modelFiles() {
   const tf = require('@tensorflow/tfjs-core');
   require('@tensorflow/tfjs-backend-cpu');
   const {models, training} = require(join(root, 'dist', 'index.cjs'));
+  tf.enableProdMode(); // no greetings
   await tf.setBackend('cpu');
   const folder = mkdtempSync(join(tmpdir(), 'site-'));
   try {
@@ -59,6 +60,11 @@ console.warn = (...texts) => { seen.warnings.push(texts.join(' ')); warn(...text
 document.addEventListener('securitypolicyviolation', (event) => seen.violations.push(event.violatedDirective));
 globalThis.whatWasSeen = async () => { await new Promise((resolve) => setTimeout(resolve, 200)); return seen; };`),
     '/deployed.js': script(`
+// tfjs's own fit needs what its wasm backend lacks.
+globalThis.trainHere = (backend) => {
+  if (backend === 'wasm') tfla.patches.wasmTraining();
+  return useModel(backend);
+};
 // Text of a worker, and of this page, from one model by URL.
 globalThis.writeInWorker = async () => {
   const options = {maxNewTokens: 8, seed: 1};
@@ -118,8 +124,9 @@ async function load() {
   return tfla.training.fetchModel('/model/model.json', {cache: false});
 }
 tfla.generation.serve(load());`),
-    '/tf.min.js': script(scriptOf('tfjs', 'tf.min.js')),
-    '/tf-backend-wasm.min.js': script(scriptOf('tfjs-backend-wasm', 'tf-backend-wasm.min.js')),
+    // tfjs's file for old browsers, tf.min.js, needs 'unsafe-eval' besides.
+    '/tf.min.js': script(scriptOf('tfjs', 'tf.es2017.min.js')),
+    '/tf-backend-wasm.min.js': script(scriptOf('tfjs-backend-wasm', 'tf-backend-wasm.es2017.min.js')),
     '/tfla.min.js': script(readFileSync(join(root, 'dist', 'tfjs-linear-attention.min.js'))),
     '/app.js': script(readFileSync(join(here, 'app.js'))),
     '/model/model.json': {type: 'application/json', body: json},
