@@ -46,9 +46,24 @@ const TIMEWISE_BY_AXIS = new Set(['BatchNormalization', 'Concatenate', 'LayerNor
 /** Combine inputs position by position. */
 const MERGES = new Set(['Add', 'Average', 'Concatenate', 'Maximum', 'Minimum', 'Multiply']);
 
+const MOVES = 'it moves positions, or joins them with features';
+const NEIGHBOURS = 'it reads neighbouring positions, which have no state here';
+const POOLS = 'it makes one of several positions';
+/** Why stock layers, and this package's pooling, cannot run: nobody can give these classes `static timewise`. */
 const REASONS: {[className: string]: string} = {
   Masking: 'it makes a mask from values; give prefill a mask instead',
   Bidirectional: 'it reads the sequence backwards too',
+  Flatten: MOVES,
+  Permute: MOVES,
+  RepeatVector: MOVES,
+  Reshape: MOVES,
+  Conv1D: NEIGHBOURS,
+  Conv2D: NEIGHBOURS,
+  AveragePooling1D: POOLS,
+  GlobalAveragePooling1D: POOLS,
+  GlobalMaxPooling1D: POOLS,
+  MaxPooling1D: POOLS,
+  SequencePooling: POOLS,
 };
 const RECURRENT = new Set(['ConvLSTM2D', 'GRU', 'LSTM', 'RNN', 'SimpleRNN']);
 

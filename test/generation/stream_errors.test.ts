@@ -22,17 +22,17 @@ const MODELS: [string, () => unknown, string][] = [
   [
     'Flatten',
     () => modelOf((x) => apply(tfl.layers.dense({units: 3}), apply(tfl.layers.flatten(NAME), x))),
-    "layer 'it' (Flatten) cannot run token by token: Flatten is not known to act on each position alone (if it does, give the class `static timewise = true`).",
+    "layer 'it' (Flatten) cannot run token by token: it moves positions, or joins them with features.",
   ],
   [
     'a convolution',
     () => through(tfl.layers.conv1d({...NAME, filters: 2, kernelSize: 2})),
-    "layer 'it' (Conv1D) cannot run token by token: Conv1D is not known to act on each position alone (if it does, give the class `static timewise = true`).",
+    "layer 'it' (Conv1D) cannot run token by token: it reads neighbouring positions, which have no state here.",
   ],
   [
     'pooling over time',
     () => models.transformer({vocabSize: 5, dModel: 4, numLayers: 1, numHeads: 1, numClasses: 2}),
-    "layer 'pooling' (SequencePooling) cannot run token by token: SequencePooling is not known to act on each position alone (if it does, give the class `static timewise = true`).",
+    "layer 'pooling' (SequencePooling) cannot run token by token: it makes one of several positions.",
   ],
   [
     'an unknown class inside a nested model',
