@@ -7,12 +7,16 @@ import type * as tf from '@tensorflow/tfjs-core';
 interface Attribute {
   name: string;
   type: number;
-  value: boolean | number;
+  value: number;
 }
 
 /** The parts of the backend that our kernels use. */
 export interface NodeBackend {
-  binding: {[constant: string]: number} & {TF_Version: string; getNumOfTensors(): number};
+  binding: {[constant: string]: number} & {
+    TF_Version: string;
+    getNumOfTensors(): number;
+    executeOp(name: string, attributes: Attribute[], inputs: number[], outputs: number): unknown;
+  };
   isUsingGpuDevice: boolean;
   executeMultipleOutputs(
     name: string,
@@ -30,38 +34,49 @@ export function nodeBackend(backend: unknown): NodeBackend | null {
   return usable ? (parts as NodeBackend) : null;
 }
 
-/** Attributes of an operation by kind. A type is named as the binding's constant is: TF_FLOAT. */
-export interface OperationAttributes {
-  types?: {[name: string]: string};
-  booleans?: {[name: string]: boolean};
-  integers?: {[name: string]: number};
-  floats?: {[name: string]: number};
-}
-
-/** Runs a TensorFlow operation. Its outputs are tensors of the current tidy. */
+/**
+ * Runs a TensorFlow operation whose attributes are types, each named as the binding's constant is: TF_FLOAT. Its outputs
+ * are tensors of the current tidy.
+ */
 export function runOperation(
   backend: NodeBackend,
   name: string,
   inputs: tf.TensorInfo[],
-  attributes: OperationAttributes,
+  types: {[name: string]: string} = {},
   outputs = 1,
 ): tf.Tensor[] {
   const {binding} = backend;
-  const {types = {}, booleans = {}, integers = {}, floats = {}} = attributes;
-  const all = (type: string, values: {[name: string]: boolean | number}): Attribute[] =>
-    Object.entries(values).map(([name, value]) => ({name, type: binding[type], value}));
-  const typeNumbers = Object.fromEntries(
-    Object.entries(types).map(([name, constant]) => [name, binding[constant]]),
-  );
-  return backend.executeMultipleOutputs(
+  const attributes = Object.entries(types).map(([name, constant]) => ({
     name,
-    [
-      ...all('TF_ATTR_TYPE', typeNumbers),
-      ...all('TF_ATTR_BOOL', booleans),
-      ...all('TF_ATTR_INT', integers),
-      ...all('TF_ATTR_FLOAT', floats),
-    ],
-    inputs,
-    outputs,
-  );
+    type: binding.TF_ATTR_TYPE,
+    value: binding[constant],
+  }));
+  return backend.executeMultipleOutputs(name, attributes, inputs, outputs);
+}
+
+/** The names of attributes that tfjs-node's own kernels for floats, integers and booleans give to TensorFlow. */
+const ATTRIBUTE_NAMES =
+  'DstT Index N SrcT T TI T_threshold Taxis Tblock_shape Tcomplex Tcrops Tidx Tindex Tindices Tlen Tmultiples ' +
+  'Tnumsegments Tout Tpaddings Tparams Tperm Tshape Truncate adj_x adj_y align_corners alpha axis batch_dims ' +
+  'begin_mask beta bias block_size data_format depth_radius dilations ellipsis_mask end_mask epsilon equation ' +
+  'exclusive explicit_paddings extrapolation_value half_pixel_centers index_type is_training keep_dims ksize ' +
+  'method mode new_axis_mask num num_split out_idx output_dtype output_type padding rates reverse seed seed2 ' +
+  'shrink_axis_mask sorted strides transpose_a transpose_b use_cudnn_on_gpu validate_indices';
+
+/** No kind of attribute: an error, before anything runs. */
+const NO_KIND = -1;
+
+/**
+ * Makes tfjs-node know the names of attributes before a second thread asks for one. It keeps them in one set for all
+ * threads, without a lock: a call that adds a name while a worker thread looks for another can lose an attribute
+ * ("NodeDef missing attr"), or crash. Looking alone is safe. To be called in one thread at a time, before other operations
+ * run.
+ */
+export function rememberAttributeNames({binding}: NodeBackend): void {
+  const attributes = ATTRIBUTE_NAMES.split(' ').map((name) => ({name, type: binding.TF_ATTR_INT, value: 0}));
+  try {
+    binding.executeOp('NoOp', [...attributes, {name: 'T', type: NO_KIND, value: 0}], [], 0);
+  } catch {
+    // As it should: the names are known by then.
+  }
 }

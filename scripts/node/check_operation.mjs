@@ -3,13 +3,12 @@
 /** Throws when the operation in the file `path` does not run, or is wrong. */
 export function checkOperation(tf, path, tag) {
   process.dlopen({exports: {}}, path);
-  const {binding} = tf.backend();
-  const attribute = (type) => (name, value) => ({name, type: binding[type], value});
-  const [integer, float, bool] = ['TF_ATTR_INT', 'TF_ATTR_FLOAT', 'TF_ATTR_BOOL'].map(attribute);
-  const attributes = [
-    ...[integer('map', 0), float('eps', 0), float('scale', 1), bool('causal', true), bool('normalize', true)],
-    ...[bool('bnhd', false), bool('has_mask', false), bool('has_state', false), bool('return_state', true)],
-  ];
+  const [identity, eps, scale] = [0, 0, 1];
+  const [causal, normalize, bnhd, hasMask, hasState, returnState] = [1, 1, 0, 0, 0, 1];
+  const settings = tf.tensor1d(
+    [identity, eps, scale, causal, normalize, bnhd, hasMask, hasState, returnState],
+    'float32',
+  );
   const [q, k, v] = [
     [1, 2],
     [3, 5],
@@ -18,7 +17,7 @@ export function checkOperation(tf, path, tag) {
   const none = tf.zeros([1]);
   const [output] = tf
     .backend()
-    .executeMultipleOutputs(`TflaForward${tag}`, attributes, [q, k, v, none, none, none], 4);
+    .executeMultipleOutputs(`TflaForward${tag}`, [], [q, k, v, none, none, none, settings], 4);
   const got = [...output.dataSync()];
   const want = [10, (3 * 10 + 5 * 20) / (3 + 5)];
   if (!want.every((x, i) => Math.abs(x - got[i]) < 1e-4)) {

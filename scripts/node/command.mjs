@@ -21,7 +21,9 @@ export function command(program, args, options = {}) {
     ...options,
   });
   if (error?.code === 'ENOENT') {
-    throw new SetupError(`${program} is missing; it is needed here (see CONTRIBUTING.md, tfjs-node).`);
+    throw new SetupError(
+      `${program} is missing. Setting tfjs-node up takes g++, and python3 with pip where libtensorflow's own host cannot be reached.`,
+    );
   }
   if (error !== undefined || status !== 0) {
     const lines = `${stdout ?? ''}\n${stderr ?? ''}`.trim().split('\n').slice(-SHOWN).join('\n');

@@ -1,8 +1,8 @@
 /** The kernels of tfjs-node: the native operations where they were built, else the composed form. */
 import * as tf from '@tensorflow/tfjs-core';
-import {BACKWARD, FORWARD, hasNative, STEP} from '../node/native';
+import {BACKWARD, FORWARD, hasNative, prepareNative, STEP} from '../node/native';
 import {POINTWISE_MAPS} from '../pointwise';
-import {type NodeBackend, nodeBackend, type OperationAttributes, runOperation} from '../tfjs_node';
+import {type NodeBackend, nodeBackend, runOperation} from '../tfjs_node';
 import {composedForward} from './composed';
 import {composedKernels, live} from './composed_kernels';
 import {NODE_PIECES} from './node_pieces';
@@ -30,18 +30,36 @@ function native(backend: unknown): NodeBackend | null {
   return found !== null && hasNative(found) ? found : null;
 }
 
-const operationAttributes = (attrs: LinearAttentionAttrs): OperationAttributes => ({
-  integers: {map: POINTWISE_MAPS.indexOf(attrs.featureMap)},
-  floats: {eps: attrs.eps, scale: attrs.scale},
-  booleans: {
-    causal: attrs.causal,
-    normalize: attrs.normalize,
-    bnhd: attrs.dataFormat === 'BNHD',
-    has_mask: attrs.hasMask,
-    has_state: attrs.hasState,
-    return_state: attrs.returnState !== false,
-  },
-});
+/** The options of a call in the order of `Settings` in native/linear_attention.cc, which says why they are no attributes. */
+const settingsOf = (attrs: LinearAttentionAttrs): number[] => [
+  POINTWISE_MAPS.indexOf(attrs.featureMap),
+  attrs.eps,
+  attrs.scale,
+  ...[
+    attrs.causal,
+    attrs.normalize,
+    attrs.dataFormat === 'BNHD',
+    attrs.hasMask,
+    attrs.hasState,
+    attrs.returnState !== false,
+  ].map(Number),
+];
+
+/** Runs a native operation. */
+function run(
+  backend: NodeBackend,
+  name: string,
+  inputs: tf.TensorInfo[],
+  attrs: LinearAttentionAttrs,
+  outputs: number,
+): tf.Tensor[] {
+  const settings = tf.tensor1d(settingsOf(attrs), 'float32');
+  try {
+    return runOperation(backend, name, [...inputs, settings], {}, outputs);
+  } finally {
+    tf.dispose(settings);
+  }
+}
 
 const forward: tf.KernelFunc = (args) => {
   const backend = native(args.backend);
@@ -49,7 +67,7 @@ const forward: tf.KernelFunc = (args) => {
     return stockForward.kernelFunc(args);
   }
   const {q, k, v, mask, s, z} = inputsOf(args.inputs);
-  return runOperation(backend, FORWARD, [q, k, v, mask, s, z], operationAttributes(attrsOf(args.attrs)), 4);
+  return run(backend, FORWARD, [q, k, v, mask, s, z], attrsOf(args.attrs), 4);
 };
 
 const backward: tf.KernelFunc = (args) => {
@@ -58,13 +76,8 @@ const backward: tf.KernelFunc = (args) => {
     return stockBackward.kernelFunc(args);
   }
   const {q, k, v, mask, s, z, output, inverse, dOutput, dS, dZ} = gradInputsOf(args.inputs);
-  return runOperation(
-    backend,
-    BACKWARD,
-    [q, k, v, mask, s, z, output, inverse, dOutput, dS, dZ],
-    operationAttributes(attrsOf(args.attrs)),
-    5,
-  );
+  const all = [q, k, v, mask, s, z, output, inverse, dOutput, dS, dZ];
+  return run(backend, BACKWARD, all, attrsOf(args.attrs), 5);
 };
 
 /** A step as a sequence of length 1. TensorFlow's tensors know their shapes, so that infos cannot be given others. */
@@ -85,12 +98,23 @@ const step: tf.KernelFunc = (args) => {
     return composedStep(inputs, sequenceAttrs(attrs));
   }
   const {q, k, v, s, z} = inputs;
-  return runOperation(backend, STEP, [q, k, v, s, z], operationAttributes(sequenceAttrs(attrs)), 3);
+  return run(backend, STEP, [q, k, v, s, z], sequenceAttrs(attrs), 3);
 };
+
+/** When tfjs-node's backend is made the one in use, or was before. */
+function prepare(backend: unknown): void {
+  const found = nodeBackend(backend);
+  if (found !== null) {
+    prepareNative(found);
+  }
+}
 
 /** For tfjs-node's backend. */
 export const nodeKernels: tf.KernelConfig[] = [
-  {kernelName: LinearAttention, backendName: 'tensorflow', kernelFunc: forward},
+  {kernelName: LinearAttention, backendName: 'tensorflow', kernelFunc: forward, setupFunc: prepare},
   {kernelName: LinearAttentionGrad, backendName: 'tensorflow', kernelFunc: backward},
   {kernelName: LinearAttentionStep, backendName: 'tensorflow', kernelFunc: step},
 ];
+
+// tfjs calls setupFunc of kernels only that it knew before the backend.
+prepare(tf.findBackend('tensorflow'));

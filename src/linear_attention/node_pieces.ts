@@ -26,7 +26,8 @@ function lowerTriangular(x: tf.Tensor): tf.Tensor {
     : tf.tidy(
         () =>
           runOperation(backend, 'MatrixBandPart', [x, tf.scalar(-1, 'int32'), tf.scalar(0, 'int32')], {
-            types: {T: 'TF_FLOAT', Tindex: 'TF_INT32'},
+            T: 'TF_FLOAT',
+            Tindex: 'TF_INT32',
           })[0],
       );
 }

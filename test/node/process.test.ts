@@ -81,6 +81,13 @@ describeOnTfjsNode('a program on tfjs-node', () => {
     expect(stderr).toContain('it could not be loaded');
   });
 
+  it('survives another library in the place of the native operations', async () => {
+    const other = require.resolve('@tensorflow/tfjs-node/lib/napi-v8/tfjs_binding.node');
+    const {code, stderr} = await program(SUMS, {TFJS_LINEAR_ATTENTION_NATIVE: other});
+    expect(code).toBe(0);
+    expect(stderr).toContain('is another library, or of another version');
+  });
+
   it("keeps tfjs-node's own progress bar in model.fit", async () => {
     const {code, stdout} = await program(`
       const model = tfla.models.transformer({vocabSize: 9, dModel: 8, numLayers: 1, numHeads: 2, seed: 1});

@@ -1,7 +1,8 @@
 /** The set-up script of tfjs-node, as far as it can be tried without downloading: what it says, and that it repeats nothing. */
-import {mkdtempSync, readdirSync, rmSync} from 'node:fs';
+import {cpSync, mkdtempSync, readdirSync, rmSync} from 'node:fs';
 import {tmpdir} from 'node:os';
 import {join} from 'node:path';
+import {pathToFileURL} from 'node:url';
 import {NATIVE_TAG} from '../../src/node/native_tag';
 import {root, run} from '../helpers/dist';
 import {describeOnTfjsNode} from '../helpers/tfjs_node';
@@ -63,5 +64,20 @@ describeOnTfjsNode('the set-up of tfjs-node that was done', () => {
     expect(stderr).toMatch(/g\+\+ is missing/);
     expect(readdirSync(join(caches, 'tfjs-linear-attention'))).toEqual([]);
     expect((await run([SCRIPT, '--optional'], env)).code).toBe(0);
+  });
+
+  it('without python3, where libtensorflow cannot be downloaded: says what is missing', async () => {
+    const project = mkdtempSync(join(tmpdir(), 'tfla-project-'));
+    const tfjsNode = join('node_modules', '@tensorflow', 'tfjs-node');
+    for (const part of ['package.json', 'scripts']) {
+      cpSync(join(root, tfjsNode, part), join(project, tfjsNode, part), {recursive: true});
+    }
+    const code = `process.chdir(${JSON.stringify(project)}); import(${JSON.stringify(pathToFileURL(SCRIPT).href)});`;
+    const env = {XDG_CACHE_HOME: project, PATH: '', TFJS_NODE_BASE_URI: 'http://127.0.0.1:9/'};
+    const {code: exit, stderr} = await run(['-e', code], env);
+    rmSync(project, {recursive: true, force: true});
+    expect(exit).toBe(1);
+    expect(stderr).toMatch(/^setup:node: python3 is missing\..*g\+\+, and python3 with pip/);
+    expect(stderr).toContain("without it the backend 'tensorflow' is missing; wasm and cpu work as they do.");
   });
 });

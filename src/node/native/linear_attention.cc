@@ -15,6 +15,7 @@
 // headers that come with some of its builds lack the part that is used.
 #include <node_api.h>
 #include <initializer_list>
+#include <mutex>
 #include <utility>
 #include "run.h"
 
@@ -37,7 +38,6 @@ int64_t TF_Dim(const TF_Tensor*, int index);
 void* TF_TensorData(const TF_Tensor*);
 void TF_DeleteTensor(TF_Tensor*);
 TF_OpDefinitionBuilder* TF_NewOpDefinitionBuilder(const char* name);
-void TF_OpDefinitionBuilderAddAttr(TF_OpDefinitionBuilder*, const char*);
 void TF_OpDefinitionBuilderAddInput(TF_OpDefinitionBuilder*, const char*);
 void TF_OpDefinitionBuilderAddOutput(TF_OpDefinitionBuilder*, const char*);
 void TF_OpDefinitionBuilderSetShapeInferenceFunction(TF_OpDefinitionBuilder*,
@@ -47,10 +47,6 @@ void TF_RegisterOpDefinition(TF_OpDefinitionBuilder*, TF_Status*);
 TF_KernelBuilder* TF_NewKernelBuilder(const char* name, const char* device, void* (*create)(TF_OpKernelConstruction*),
                                       void (*compute)(void*, TF_OpKernelContext*), void (*remove)(void*));
 void TF_RegisterKernelBuilder(const char* name, TF_KernelBuilder*, TF_Status*);
-void TF_OpKernelConstruction_GetAttrInt32(TF_OpKernelConstruction*, const char*, int32_t*, TF_Status*);
-void TF_OpKernelConstruction_GetAttrFloat(TF_OpKernelConstruction*, const char*, float*, TF_Status*);
-void TF_OpKernelConstruction_GetAttrBool(TF_OpKernelConstruction*, const char*, unsigned char*, TF_Status*);
-void TF_OpKernelConstruction_Failure(TF_OpKernelConstruction*, TF_Status*);
 void TF_GetInput(TF_OpKernelContext*, int index, TF_Tensor**, TF_Status*);
 TF_Tensor* TF_AllocateOutput(TF_OpKernelContext*, int index, int type, const int64_t* dims, int rank, size_t bytes,
                              TF_Status*);
@@ -67,29 +63,12 @@ struct Status {
   bool ok() const { return TF_GetCode(status) == 0; }
 };
 
-// The attributes of src/linear_attention/spec.ts.
-struct Attributes {
-  int32_t map;
-  unsigned char causal, normalize, bnhd, hasMask, hasState, returnState;
+// The attributes of src/linear_attention/spec.ts, in the order of settingsOf in src/linear_attention/node.ts.
+struct Settings {
+  Map map;
   float eps, scale;
+  bool causal, normalize, bnhd, hasMask, hasState, returnState;
 };
-
-void* create(TF_OpKernelConstruction* context) {
-  Status s;
-  Attributes* a = new Attributes();
-  TF_OpKernelConstruction_GetAttrInt32(context, "map", &a->map, s.status);
-  if (s.ok()) TF_OpKernelConstruction_GetAttrFloat(context, "eps", &a->eps, s.status);
-  if (s.ok()) TF_OpKernelConstruction_GetAttrFloat(context, "scale", &a->scale, s.status);
-  const std::pair<const char*, unsigned char*> flags[] = {
-      {"causal", &a->causal},     {"normalize", &a->normalize}, {"bnhd", &a->bnhd},
-      {"has_mask", &a->hasMask}, {"has_state", &a->hasState},  {"return_state", &a->returnState}};
-  for (const auto& flag : flags)
-    if (s.ok()) TF_OpKernelConstruction_GetAttrBool(context, flag.first, flag.second, s.status);
-  if (!s.ok()) TF_OpKernelConstruction_Failure(context, s.status);
-  return a;
-}
-
-void destroy(void* attributes) { delete (Attributes*)attributes; }
 
 // One call's tensors. After a failure everything is null and `ok` is false.
 class Tensors {
@@ -139,6 +118,15 @@ class Tensors {
     return nullptr;
   }
 
+  // They are the last input, not attributes of the operation: tfjs-node keeps the names of attributes in a set that its
+  // threads share without a lock, and a call in one worker thread can lose an attribute to a call in another.
+  Settings settings(int index) {
+    const float* x = input(index, {9});
+    if (!x) return {};
+    return {Map(int(x[0])), x[1],      x[2],      x[3] != 0, x[4] != 0,
+            x[5] != 0,      x[6] != 0, x[7] != 0, x[8] != 0};
+  }
+
   bool ok = true;
 
  private:
@@ -173,7 +161,7 @@ class Tensors {
 #define KEY_ROWS(c) c.B, c.bnhd ? c.Nk : c.H, c.bnhd ? c.H : c.Nk
 
 // Sizes, options and the inputs 0 to 5, which forward and backward share: q, k, v, mask, s, z.
-Call callOf(const Attributes& a, Tensors& t) {
+Call callOf(const Settings& a, Tensors& t) {
   Call c = {};
   const int length = a.bnhd ? 1 : 2, head = a.bnhd ? 2 : 1;
   c.B = t.dim(0, 0, 4);
@@ -182,7 +170,7 @@ Call callOf(const Attributes& a, Tensors& t) {
   c.Nk = t.dim(1, length, 4);
   c.r = t.dim(0, 3, 4);
   c.d = t.dim(2, 3, 4);
-  c.map = Map(a.map);
+  c.map = a.map;
   c.causal = a.causal;
   c.normalize = a.normalize;
   c.bnhd = a.bnhd;
@@ -197,9 +185,9 @@ Call callOf(const Attributes& a, Tensors& t) {
   return c;
 }
 
-void computeForward(void* attributes, TF_OpKernelContext* context) {
-  const Attributes& a = *(const Attributes*)attributes;
+void computeForward(void*, TF_OpKernelContext* context) {
   Tensors t(context);
+  const Settings a = t.settings(6);
   Call c = callOf(a, t);
   c.output = t.output(0, {QUERY_ROWS(c), c.d});
   c.sOut = a.returnState ? t.output(1, {c.B, c.H, c.r, c.d}) : t.output(1, {});
@@ -208,9 +196,9 @@ void computeForward(void* attributes, TF_OpKernelContext* context) {
   if (t.ok) run(kForward, c);
 }
 
-void computeBackward(void* attributes, TF_OpKernelContext* context) {
-  const Attributes& a = *(const Attributes*)attributes;
+void computeBackward(void*, TF_OpKernelContext* context) {
   Tensors t(context);
+  const Settings a = t.settings(11);
   Call c = callOf(a, t);
   c.outputIn = t.input(6, {QUERY_ROWS(c), c.d});
   c.inverseIn = a.normalize ? t.input(7, {QUERY_ROWS(c)}) : nullptr;
@@ -226,16 +214,16 @@ void computeBackward(void* attributes, TF_OpKernelContext* context) {
 }
 
 // q, k [B,H,r], v [B,H,d], s and z.
-void computeStep(void* attributes, TF_OpKernelContext* context) {
-  const Attributes& a = *(const Attributes*)attributes;
+void computeStep(void*, TF_OpKernelContext* context) {
   Tensors t(context);
+  const Settings a = t.settings(5);
   Call c = {};
   c.B = t.dim(0, 0, 3);
   c.H = t.dim(0, 1, 3);
   c.Nq = c.Nk = 1;
   c.r = t.dim(0, 2, 3);
   c.d = t.dim(2, 2, 3);
-  c.map = Map(a.map);
+  c.map = a.map;
   c.normalize = a.normalize;
   c.eps = a.eps;
   c.scale = a.scale;
@@ -258,41 +246,57 @@ void registerOperation(const char* name, std::initializer_list<const char*> inpu
                        std::initializer_list<const char*> outputs, void (*compute)(void*, TF_OpKernelContext*),
                        TF_Status* status) {
   TF_OpDefinitionBuilder* builder = TF_NewOpDefinitionBuilder(name);
-  for (const char* attribute :
-       {"map: int", "eps: float", "scale: float", "causal: bool", "normalize: bool", "bnhd: bool", "has_mask: bool",
-        "has_state: bool", "return_state: bool"})
-    TF_OpDefinitionBuilderAddAttr(builder, attribute);
   for (const char* input : inputs) TF_OpDefinitionBuilderAddInput(builder, input);
   for (const char* output : outputs) TF_OpDefinitionBuilderAddOutput(builder, output);
   TF_OpDefinitionBuilderSetShapeInferenceFunction(builder, unknownShape);
   TF_RegisterOpDefinition(builder, status);
   if (TF_GetCode(status) == 0)
-    TF_RegisterKernelBuilder(name, TF_NewKernelBuilder(name, "CPU", create, compute, destroy), status);
+    TF_RegisterKernelBuilder(name, TF_NewKernelBuilder(name, "CPU", nullptr, compute, nullptr), status);
 }
 
 // Once in a process, however many threads load this file. Null, or what is wrong.
 const char* registerAll() {
   static Status s;
   static const bool done = [] {
-    registerOperation("TflaForward" TFLA_TAG, {"q: float", "k: float", "v: float", "mask: float", "s: float", "z: float"},
+    registerOperation("TflaForward" TFLA_TAG, {"q: float", "k: float", "v: float", "mask: float", "s: float", "z: float",
+                       "settings: float"},
                       {"output: float", "s_out: float", "z_out: float", "inverse: float"}, computeForward, s.status);
     if (s.ok())
       registerOperation("TflaBackward" TFLA_TAG,
                         {"q: float", "k: float", "v: float", "mask: float", "s: float", "z: float", "output: float",
-                         "inverse: float", "d_output: float", "d_s: float", "d_z: float"},
+                         "inverse: float", "d_output: float", "d_s: float", "d_z: float",
+                         "settings: float"},
                         {"dq: float", "dk: float", "dv: float", "ds: float", "dz: float"}, computeBackward, s.status);
     if (s.ok())
-      registerOperation("TflaStep" TFLA_TAG, {"q: float", "k: float", "v: float", "s: float", "z: float"},
+      registerOperation("TflaStep" TFLA_TAG, {"q: float", "k: float", "v: float", "s: float", "z: float", "settings: float"},
                         {"output: float", "s_out: float", "z_out: float"}, computeStep, s.status);
     return true;
   }();
   return done && s.ok() ? nullptr : TF_Message(s.status);
 }
 
+// alone(callback): calls it while no other thread of the process is in here.
+napi_value alone(napi_env env, napi_callback_info info) {
+  static std::mutex mutex;
+  const std::lock_guard<std::mutex> lock(mutex);
+  size_t count = 1;
+  napi_value callback, undefined;
+  napi_get_undefined(env, &undefined);
+  napi_get_cb_info(env, info, &count, &callback, nullptr, nullptr);
+  napi_call_function(env, undefined, callback, 0, nullptr, nullptr);
+  return undefined;
+}
+
 }  // namespace
 
 NAPI_MODULE_INIT() {
   const char* fault = registerAll();
-  if (fault) napi_throw_error(env, nullptr, fault);
+  if (fault) {
+    napi_throw_error(env, nullptr, fault);
+    return exports;
+  }
+  napi_value function;
+  napi_create_function(env, "alone", NAPI_AUTO_LENGTH, alone, nullptr, &function);
+  napi_set_named_property(env, exports, "alone", function);
   return exports;
 }
