@@ -1,5 +1,7 @@
 /** Which backend the command line takes, and what it says about it. */
-import {buildIfStale, cli, run} from '../helpers/dist';
+import {cpSync, mkdirSync, symlinkSync, writeFileSync} from 'node:fs';
+import {dirname, join} from 'node:path';
+import {buildIfStale, cli, root, run} from '../helpers/dist';
 import {whyNoTfjsNode} from '../helpers/tfjs_node';
 import {Workspace} from './workspace';
 
@@ -64,5 +66,74 @@ describe('--backend', () => {
     const {code, stderr} = await run(args);
     expect(code).toBe(0);
     expect(stderr).toContain('; backend wasm.');
+  });
+
+  describe('in a project with few backends', () => {
+    /** Training with the package as it is installed beside these packages only. */
+    function trainBeside(packages: string[], folder: string, ...more: string[]) {
+      const project = workspace.path(folder);
+      cpSync(join(root, 'dist'), join(project, 'dist'), {recursive: true});
+      for (const name of ['@tensorflow/tfjs-core', '@tensorflow/tfjs-layers', ...packages]) {
+        const place = join(project, 'node_modules', name);
+        mkdirSync(dirname(place), {recursive: true});
+        symlinkSync(join(root, 'node_modules', name), place);
+      }
+      const [, ...args] = workspace
+        .trainArgs(`${folder}-out`, '--steps', '2', ...more)
+        .filter((x, i, all) => more.length > 0 || (x !== '--backend' && all[i - 1] !== '--backend'));
+      return {project, train: () => run([join(project, 'dist', 'cli.cjs'), ...args])};
+    }
+    const WASM = '@tensorflow/tfjs-backend-wasm';
+
+    it('without tfjs-node training takes wasm, and says once what is missing', async () => {
+      const {code, stderr} = await trainBeside([WASM], 'plain').train();
+      expect(code).toBe(0);
+      expect(stderr).toContain(
+        'backend wasm (not node: it is not installed; npm install @tensorflow/tfjs-node; --backend chooses another).',
+      );
+      expect(stderr.match(/tfjs-node/g)).toHaveLength(1);
+    });
+
+    it('node that is not installed is an error that says how to get it', async () => {
+      const {code, stderr} = await trainBeside([WASM], 'asked', '--backend', 'node').train();
+      expect(code).toBe(1);
+      expect(stderr).toContain('--backend node: it is not installed; npm install @tensorflow/tfjs-node');
+    });
+
+    it('without any backend there is an error that names all of them', async () => {
+      const {code, stderr} = await trainBeside([], 'none').train();
+      expect(code).toBe(1);
+      for (const name of ['tfjs-node', 'tfjs-backend-wasm', 'tfjs-backend-cpu']) {
+        expect(stderr).toContain(`it is not installed; npm install @tensorflow/${name}`);
+      }
+    });
+
+    it('tfjs-node whose library was not downloaded is passed over, with what to do', async () => {
+      const {project, train} = trainBeside([WASM], 'half');
+      const fake = join(project, 'node_modules', '@tensorflow', 'tfjs-node');
+      mkdirSync(fake);
+      writeFileSync(
+        join(fake, 'index.js'),
+        "throw new Error('The Node.js native addon module (tfjs_binding.node) can not be found at path: here');",
+      );
+      const {code, stderr} = await train();
+      expect(code).toBe(0);
+      expect(stderr).toContain(
+        'backend wasm (not node: its native library is missing; npx tfjs-linear-attention setup-node;',
+      );
+    });
+
+    it('on Node 24 training takes wasm, and says why', async () => {
+      const preload = workspace.write(
+        'node24.cjs',
+        "Object.defineProperty(process, 'versions', {value: {...process.versions, node: '24.1.0'}});",
+      );
+      const args = workspace
+        .trainArgs('node24', '--steps', '2')
+        .filter((x, i, all) => x !== '--backend' && all[i - 1] !== '--backend');
+      const {code, stderr} = await run(['-r', preload, ...args]);
+      expect(code).toBe(0);
+      expect(stderr).toMatch(/backend wasm \(not node: tfjs-node 4\.22 does not run on Node 23 and later/);
+    });
   });
 });
