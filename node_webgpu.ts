@@ -6,6 +6,7 @@ import * as tf from '@tensorflow/tfjs-core';
 import './kernels/webgpu';
 import {check, checkOneOf, checkOptions, fail, show} from './src/errors';
 
+/** Options of `useNodeWebGPU`. */
 export interface NodeWebGPUOptions {
   /** Name of the GPU to use, or a part of it, as Dawn lists them. Default: what the driver prefers. */
   adapter?: string;

@@ -12,6 +12,7 @@ export interface TextCodec {
   decode(ids: number[]): string;
 }
 
+/** Options of `generate`. */
 export interface GenerateOptions extends SamplingOptions {
   /** At most so many tokens. Default 256. */
   maxNewTokens?: number;
@@ -23,6 +24,7 @@ export interface GenerateOptions extends SamplingOptions {
   signal?: AbortSignal;
 }
 
+/** Options of `generate` when it writes text. */
 export interface GenerateTextOptions extends GenerateOptions {
   /** Makes the prompt a text and what is yielded pieces of text. */
   tokenizer: TextCodec;

@@ -2,6 +2,7 @@ import {checkInteger, checkOptions} from '../src/errors';
 import {random} from '../src/random';
 import {checkSampling, type SamplingOptions, sampleToken} from './sampling';
 
+/** Options of `sampler`. */
 export interface SamplerOptions extends SamplingOptions {
   /** The same seed gives the same tokens. Default 0. */
   seed?: number;

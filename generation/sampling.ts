@@ -2,6 +2,7 @@
 import {check, checkInteger, checkNumber, fail, show} from '../src/errors';
 import type {Random} from '../src/random';
 
+/** How the next token is chosen from its logits. */
 export interface SamplingOptions {
   /** Logits are divided by it. 0 takes the likeliest token always. Default 1. */
   temperature?: number;

@@ -5,6 +5,7 @@ import {generate, type TextCodec} from './generate';
 import {planOf} from './plan';
 import {isPort, ours, type Port, type Reply, type Request} from './worker_messages';
 
+/** Options of `serve`. */
 export interface ServeOptions {
   /** Prompts and pieces are text. Default: ids. */
   tokenizer?: TextCodec | Promise<TextCodec>;

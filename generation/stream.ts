@@ -7,11 +7,13 @@ import {type Batch, runPlan} from './run_plan';
 import {bytesOf, cloneStates, disposeStates, keepStates} from './stream_state';
 import {readPrefill, readStep, type TokenInput, type Tokens} from './tokens';
 
+/** Options of `stream`. */
 export interface StreamOptions {
   /** B, the number of sequences that run side by side. Default 1. */
   batchSize?: number;
 }
 
+/** Options of a stream's `prefill`. */
 export interface PrefillOptions {
   /** [B,T]; 0 where a token is padding: it leaves its row's state and position as they were. */
   mask?: TokenInput;

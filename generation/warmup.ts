@@ -5,6 +5,7 @@ import {check, checkInteger, checkOptions, show} from '../src/errors';
 import {compilationOf} from '../src/tfjs_compile';
 import {type Task, tasksOfModel, tasksOfShapes, type WarmupShapes, type WarmupUse} from './warmup_tasks';
 
+/** How far `warmup` is. */
 export interface WarmupProgress {
   /** First GPU programs are compiled, then everything runs once. */
   phase: 'compile' | 'run';
@@ -13,6 +14,7 @@ export interface WarmupProgress {
   total: number;
 }
 
+/** Options of `warmup`. */
 export interface WarmupOptions {
   /**
    * What will be done: 'predict' (a call, model.predict), 'stream' (prefill and step), 'train' (gradients). Default
@@ -26,6 +28,7 @@ export interface WarmupOptions {
   onProgress?: (progress: WarmupProgress) => void;
 }
 
+/** What `warmup` did. */
 export interface WarmupResult {
   /** GPU programs that were compiled. */
   programs: number;

@@ -7,6 +7,7 @@ import {wasmTraining} from '../src/patches/wasm_training';
 import {trainableVariables} from '../src/tfjs';
 import {stream} from './stream';
 
+/** What a model will be used for. */
 export type WarmupUse = 'predict' | 'stream' | 'train';
 
 /** Sizes of linearAttention calls. */

@@ -4,6 +4,7 @@ import {type GeluOptions, gelu as geluOp} from '../ops/gelu';
 import {checkOneOf} from '../src/errors';
 import {checkLayerArgs, type LayerArgs} from './layer_args';
 
+/** Arguments of Gelu. */
 export type GeluArgs = LayerArgs & GeluOptions;
 
 /**

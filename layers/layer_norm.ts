@@ -4,6 +4,7 @@ import {check, checkNumber, show} from '../src/errors';
 import {layerNorm as normalize} from '../src/layer_norm/run';
 import {checkLayerArgs, type LayerArgs} from './layer_args';
 
+/** Arguments of LayerNorm. */
 export type LayerNormArgs = LayerArgs & {
   /** Added to the variance. Default 1e-5. */
   epsilon?: number;

@@ -289,5 +289,7 @@ function jsonSafe(config: {[key: string]: unknown}): tf.serialization.ConfigDict
  * const layer = tfla.layers.linearAttention({numHeads: 4, keyDim: 16, causal: true});
  * layer.apply(tf.randomNormal([2, 10, 64])).print(); // [2,10,64]
  * ```
+ *
+ * @throws Error for unknown arguments and values out of range; those of Keras come with a hint.
  */
 export const linearAttention = (args: LinearAttentionArgs): LinearAttention => new LinearAttention(args);

@@ -9,6 +9,7 @@ import {smallNormal} from './small_normal';
 
 type Shape = (number | null)[];
 
+/** Arguments of PositionEmbedding. */
 export type PositionEmbeddingArgs = LayerArgs & {
   /** 'learned': a trainable row per position. 'sinusoidal': fixed sines and cosines. */
   kind: 'learned' | 'sinusoidal';

@@ -6,6 +6,7 @@ import {seedOfName} from '../src/random';
 
 type LayerArgs = ConstructorParameters<typeof layers.Layer>[0];
 
+/** Arguments of SeededDropout. */
 export type SeededDropoutArgs = LayerArgs & {
   /** Probability that an element is set to 0, in [0, 1). */
   rate: number;

@@ -12,6 +12,7 @@ export type Pooling = 'mean' | 'max' | 'last';
 
 export const POOLINGS: readonly Pooling[] = ['mean', 'max', 'last'];
 
+/** Arguments of SequencePooling. */
 export type SequencePoolingArgs = LayerArgs & {
   /** 'mean' (default), 'max', or 'last': the last position. Over the positions that the mask keeps. */
   pooling?: Pooling;

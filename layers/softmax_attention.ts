@@ -110,5 +110,7 @@ const headsFirst = (x: tf.Tensor4D): tf.Tensor4D => tf.transpose(x, [0, 2, 1, 3]
  * const layer = tfla.layers.softmaxAttention({numHeads: 4, keyDim: 16, causal: true});
  * layer.apply(tf.randomNormal([2, 10, 64])).print(); // [2,10,64]
  * ```
+ *
+ * @throws Error for unknown arguments and values out of range; those of Keras come with a hint.
  */
 export const softmaxAttention = (args: SoftmaxAttentionArgs): SoftmaxAttention => new SoftmaxAttention(args);

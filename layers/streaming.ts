@@ -11,6 +11,7 @@ export interface StreamState {
   [name: string]: tf.Tensor | number;
 }
 
+/** Where the tokens of a `streamCall` stand. */
 export interface StreamContext {
   /** Position of the first token, or of every token, [B*T] row by row. Used by rotary embedding. */
   positions: number | Int32Array;
@@ -18,12 +19,14 @@ export interface StreamContext {
   mask?: tf.Tensor;
 }
 
+/** What a `streamCall` returns; its tensors are the caller's. */
 export interface StreamResult {
   /** [B,T,outputDim] */
   output: tf.Tensor;
   state: StreamState;
 }
 
+/** A layer that looks back in time and can run token by token. */
 export interface StreamingLayer {
   /** Null when the layer can run token by token, else the reason why not. */
   canStream(): string | null;

@@ -9,6 +9,7 @@ import {smallNormal} from './small_normal';
 
 type Shape = (number | null)[];
 
+/** Arguments of TiedEmbedding. */
 export type TiedEmbeddingArgs = LayerArgs & {
   /** V, the number of ids. */
   inputDim: number;

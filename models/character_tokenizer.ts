@@ -1,6 +1,7 @@
 /** A tokenizer with one id per character (Unicode code point). */
 import {check, checkOneOf, checkOptions, fail, show} from '../src/errors';
 
+/** Options of `characterTokenizer`. */
 export interface CharacterTokenizerOptions {
   /** What `encode` does with a character that has no id: an error that names it (default), or skip it. */
   unknown?: 'error' | 'skip';
@@ -87,6 +88,7 @@ export class CharacterTokenizer {
  * ```
  *
  * @param text any non-empty string, usually the text to train on.
+ * @throws Error for an empty text, what is no text, and unknown options.
  */
 export function characterTokenizer(
   text: string,

@@ -7,6 +7,7 @@ import type {FeatureMap} from '../ops/feature_maps/types';
 import {check, checkOptions, show} from '../src/errors';
 import {flatLayers} from '../src/tfjs_layers';
 
+/** Options of `convert`. */
 export interface ConvertOptions {
   /** Of the new layers. Default 'hedgehog', which learns to mimic softmax (`training.linearize`). */
   featureMap?: FeatureMapLike;

@@ -5,11 +5,16 @@ import type {FeatureMap} from '../ops';
 import {resolveFeatureMap} from '../ops/feature_maps';
 import {check, checkBoolean, checkInteger, checkNumber, checkOneOf, checkOptions, show} from '../src/errors';
 
+/** Of a block. */
 export type AttentionKind = 'linear' | 'softmax';
+/** How positions are told. */
 export type PositionKind = 'rotary' | 'learned' | 'sinusoidal' | 'none';
+/** Between the two dense layers of a block. */
 export type FeedForwardActivation = 'gelu' | 'geluTanh' | 'relu';
+/** What stands after the last block. */
 export type Head = 'lm' | 'classifier' | 'none';
 
+/** Options of `transformer`. */
 export interface TransformerOptions {
   /** V: the model's input is ids [B,T], int32, below V. Either this or inputDim. */
   vocabSize?: number;

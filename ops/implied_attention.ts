@@ -6,6 +6,7 @@ import {checkQueryKeyShapes, type Input} from './attention_shapes';
 import type {FeatureMapLike} from './feature_maps/registry';
 import {checkMask, checkShared, runCall} from './linear_attention_call';
 
+/** Options of `impliedAttention`. */
 export interface ImpliedAttentionOptions {
   /** Name or FeatureMap. Default 'elu'. */
   featureMap?: FeatureMapLike;

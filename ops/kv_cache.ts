@@ -13,11 +13,17 @@ export interface KVCache extends SoftmaxCache {
   maxLength: number;
 }
 
+/** Sizes of a cache. */
 export interface KVCacheSizes {
+  /** B. */
   batchSize: number;
+  /** H. */
   numHeads: number;
+  /** Tokens that the cache may hold. */
   maxLength: number;
+  /** r, of queries and keys. */
   keyDim: number;
+  /** d, of values. */
   valueDim: number;
 }
 

@@ -17,6 +17,7 @@ import {
 import {directAttention} from './linear_attention_direct';
 import type {LinearAttentionState} from './state';
 
+/** Options of `linearAttention`. */
 export interface LinearAttentionOptions extends SharedOptions {
   /** Each query sees the keys up to its own position, inclusive; needs Nq = Nk. Default false: all keys. */
   causal?: boolean;
@@ -34,6 +35,7 @@ export interface LinearAttentionOptions extends SharedOptions {
   positions?: Int32Array;
 }
 
+/** What `linearAttention` returns with `returnState`; both are the caller's to dispose. */
 export type OutputAndState = {
   output: tf.Tensor;
   state: LinearAttentionState;

@@ -16,6 +16,7 @@ import {
 import {directStep} from './linear_attention_direct_step';
 import type {LinearAttentionState} from './state';
 
+/** Options of `linearAttentionStep`. */
 export interface LinearAttentionStepOptions extends SharedOptions {
   /** [B]; where it is 0 the state keeps its values. Not differentiated. */
   mask?: Input;

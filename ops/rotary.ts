@@ -6,6 +6,7 @@ import type {DataFormat} from '../src/linear_attention/spec';
 import {type RotaryPairing, rotate} from '../src/rotary';
 import type {Input} from './attention_shapes';
 
+/** Options of `rotary`. */
 export interface RotaryOptions {
   /** Position of the first token. Default 0. */
   offset?: number;

@@ -6,6 +6,7 @@ import type {DataFormat} from '../src/linear_attention/spec';
 import {attend} from '../src/softmax_attention';
 import {checkAttentionShapes, checkShape, type Input} from './attention_shapes';
 
+/** Options of `softmaxAttention`. */
 export interface SoftmaxAttentionOptions {
   /** A query sees its own key and earlier ones only. Needs Nq = Nk. Default false. */
   causal?: boolean;

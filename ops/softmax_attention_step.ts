@@ -6,6 +6,7 @@ import {attendToCache, attendToTokens, capacityFor, cloneCache} from '../src/sof
 import {checkShape, checkStepShapes, type Input} from './attention_shapes';
 import {checkCache, type KVCache} from './kv_cache';
 
+/** Options of `softmaxAttentionStep`. */
 export interface SoftmaxAttentionStepOptions {
   /** Multiplies q.k. Default 1/sqrt(r). */
   scale?: number;

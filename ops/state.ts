@@ -13,11 +13,15 @@ export type LinearAttentionState = {
   z: tf.Tensor3D;
 };
 
+/** Sizes of a state. */
 export interface ZeroStateArgs {
+  /** B. */
   batchSize: number;
+  /** H. */
   numHeads: number;
   /** r', the feature dimension after the map; with `featureMap` r, before it. */
   keyDim: number;
+  /** d. */
   valueDim: number;
   /** Name or FeatureMap, from which r' is derived. Default: keyDim is r' already. */
   featureMap?: FeatureMapLike;

@@ -17,6 +17,7 @@ import * as tf from '@tensorflow/tfjs-core';
 import {isPositive} from './conditions';
 import {exponential} from './recomputed';
 
+/** Maps that kernels compute themselves, value by value. */
 export type PointwiseMap = 'identity' | 'elu' | 'relu' | 'squaredRelu' | 'exp';
 
 export const POINTWISE_MAPS: readonly PointwiseMap[] = ['identity', 'elu', 'relu', 'squaredRelu', 'exp'];

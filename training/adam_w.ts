@@ -3,6 +3,7 @@ import {type AdamWRates, type AdamWTensors, hasAdamWKernel, runAdamW} from '../s
 import {check, checkNumber, checkOptions, fail, show, showShape} from '../src/errors';
 import {registeredVariable} from '../src/tfjs';
 
+/** Options of `adamW`. */
 export interface AdamWOptions {
   /** Step size. Default 1e-3. May be set on the optimizer at any time (`optimizer.learningRate = ...`). */
   learningRate?: number;

@@ -8,6 +8,8 @@ import {check, checkNumber, show} from '../src/errors';
  * ```js
  * training.globalNorm([tf.tensor1d([3]), tf.tensor1d([4])]).print();  // 5
  * ```
+ *
+ * @throws Error for what is no array of tensors.
  */
 export function globalNorm(tensors: readonly tf.Tensor[]): tf.Scalar {
   checkTensors('training.globalNorm', tensors);
@@ -25,6 +27,8 @@ export function globalNorm(tensors: readonly tf.Tensor[]): tf.Scalar {
  * ```js
  * const {clipped, norm} = training.clipByGlobalNorm([tf.tensor1d([3]), tf.tensor1d([4])], 1);  // 0.6, 0.8; 5
  * ```
+ *
+ * @throws Error for what is no array of tensors, and a maxNorm that is not above 0.
  */
 export function clipByGlobalNorm(
   tensors: readonly tf.Tensor[],

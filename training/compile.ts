@@ -4,6 +4,7 @@ import {check, checkOptions, show} from '../src/errors';
 import {relaxTargets} from '../src/tfjs';
 import {tokenLoss} from './token_loss';
 
+/** Arguments of `compile`. */
 export interface CompileArgs {
   /** A tf.Optimizer (such as `training.adamW()`), or a name that tfjs knows ('adam', 'sgd', ...). */
   optimizer: string | tf.Optimizer;
@@ -22,6 +23,8 @@ export interface CompileArgs {
  * training.compile(model, {optimizer: training.adamW({learningRate: 1e-3})});
  * await model.fit(inputs, targets, {epochs: 1, batchSize: 8});  // int32 [B,T] both
  * ```
+ *
+ * @throws Error for a model with several outputs, and for unknown arguments.
  */
 export function compile(model: LayersModel, args: CompileArgs): LayersModel {
   const fn = 'training.compile';

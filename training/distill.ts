@@ -11,6 +11,7 @@ import {type TokenIds, toTokens, Windows} from './data';
 import {nextTask} from './event_loop';
 import {checkLanguageModel} from './language_model';
 
+/** Options of `distill`. */
 export interface DistillOptions {
   /** Updates of the feature maps. */
   steps: number;
@@ -28,6 +29,7 @@ export interface DistillOptions {
   onProgress?: (progress: {step: number; steps: number; divergence: number}) => void;
 }
 
+/** How near one layer came to its softmax original. */
 export interface DistilledLayer {
   name: string;
   /**

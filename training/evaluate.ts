@@ -6,6 +6,7 @@ import {nextTask} from './event_loop';
 import {checkLanguageModel} from './language_model';
 import {tokenLoss} from './token_loss';
 
+/** Options of `evaluate`. */
 export interface EvaluateOptions {
   /** Windows in one call of the model. Default 16. */
   batchSize?: number;
@@ -19,6 +20,7 @@ export interface EvaluateOptions {
   signal?: AbortSignal;
 }
 
+/** How well a model predicts tokens. */
 export interface Evaluation {
   /** Mean cross entropy, nats per token. */
   loss: number;
@@ -51,6 +53,8 @@ export function evaluation(loss: number, tokens: number, charactersPerToken = 1)
  * ```js
  * const {loss, perplexity, bitsPerCharacter} = await training.evaluate(model, tokens, {length: 64});
  * ```
+ *
+ * @throws Error for models of another kind, ids outside the vocabulary, and unknown options.
  */
 export async function evaluate(
   model: LayersModel,

@@ -3,6 +3,7 @@ import type {LayersModel} from '@tensorflow/tfjs-layers';
 import {check, checkOptions, fail, show} from '../src/errors';
 import {joined, type ModelFile, makeModel, readModelFile, whyNotWeights} from './model_format';
 
+/** Options of `fetchModel`. */
 export interface FetchModelOptions {
   /**
    * Which model stands behind the URL, such as '3' or a date. While it stays the same the kept copy is used without a

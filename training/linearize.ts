@@ -14,6 +14,7 @@ import type {TrainOptions} from './train_options';
 /** What `models.convert` made, what the feature maps learned, what training of all weights added. */
 export type LinearizeStage = 'softmax' | 'converted' | 'distilled' | 'fine-tuned';
 
+/** Held-out quality after a stage. */
 export interface StageReport extends Evaluation {
   stage: LinearizeStage;
   /** Bits per character more than the softmax model's. */
@@ -22,6 +23,7 @@ export interface StageReport extends Evaluation {
   regained: number;
 }
 
+/** Options of `linearize`. */
 export interface LinearizeOptions {
   /** Default 'hedgehog'. A map without trainable weights has no 'distilled' stage. */
   featureMap?: FeatureMapLike;
@@ -45,6 +47,7 @@ export interface LinearizeOptions {
   onStage?: (report: StageReport) => void;
 }
 
+/** What `linearize` returns. */
 export interface LinearizeResult {
   /** The converted model; the caller disposes it. */
   model: LayersModel;

@@ -7,6 +7,7 @@ import {CHECKSUM, joined, MODEL, makeModel, readModelFile, WEIGHTS, whyNotWeight
 import {nodeBuiltin} from './node_builtin';
 import {QUANTIZATIONS, type Quantization, quantizeWeights} from './quantize';
 
+/** Options of `saveModel`. */
 export interface SaveModelOptions {
   /**
    * Store the weights of rank 2 or more in fewer bytes, in tfjs's own forms: 'float16' and 'uint16' in 2 bytes, 'uint8' in

@@ -35,6 +35,7 @@ export interface ProgressStream {
   columns?: number;
 }
 
+/** What `progressPrinter` returns. */
 export interface ProgressPrinter {
   /** Give this to `onProgress`. */
   update(progress: TrainingProgress): void;

@@ -3,6 +3,7 @@ import {redrawFeatures} from '../layers/redraw';
 import {checkInteger, checkOptions} from '../src/errors';
 import {mixSeed} from '../src/random';
 
+/** Options of `redrawSchedule`. */
 export interface RedrawOptions {
   /** Steps between two drawings. */
   every: number;

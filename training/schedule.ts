@@ -1,9 +1,11 @@
 import {check, checkInteger, checkNumber, checkOneOf, checkOptions, show} from '../src/errors';
 
+/** The shape of the way down. */
 export type Decay = 'cosine' | 'linear' | 'constant';
 
 export const DECAYS: readonly Decay[] = ['cosine', 'linear', 'constant'];
 
+/** Options of `schedule`. */
 export interface ScheduleOptions {
   /** Largest rate, reached at the end of the warm-up. */
   learningRate: number;
@@ -32,6 +34,8 @@ export interface ScheduleOptions {
  * rate(0);    // 1e-5
  * rate(999);  // 1e-4
  * ```
+ *
+ * @throws Error for unknown options and values out of range.
  */
 export function schedule(options: ScheduleOptions): (step: number) => number {
   const fn = 'training.schedule';

@@ -3,6 +3,7 @@ import {shapeOf, toFloat} from '../src/convert';
 import {check, checkInteger, checkOptions, show, showShape} from '../src/errors';
 import {runTokenLoss} from '../src/token_loss_kernel';
 
+/** Options of `tokenLoss`. */
 export interface TokenLossOptions {
   /** Targets with this id do not count. Default: every target counts. */
   ignoreId?: number;
@@ -28,6 +29,8 @@ const OPTIONS = ['ignoreId', 'mask'];
  * const targets = tf.tensor2d([[0, 1, 4], [2, 2, 3]], [2, 3], 'int32');
  * training.tokenLoss(targets, logits).print();
  * ```
+ *
+ * @throws Error for shapes that do not go together, ids that are none, and unknown options.
  */
 export function tokenLoss(
   targets: tf.Tensor | tf.TensorLike,

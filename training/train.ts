@@ -22,7 +22,9 @@ import {workerGradients} from './workers';
 export interface TrainingRecord {
   /** 1 for the first. */
   step: number;
+  /** Mean cross entropy, nats per token. */
   loss: number;
+  /** Of this update. */
   learningRate: number;
   /** Before clipping. */
   gradientNorm: number;
@@ -30,6 +32,7 @@ export interface TrainingRecord {
   validation?: Evaluation;
 }
 
+/** What `train` returns. */
 export interface TrainingResult {
   /** Updates done, with those before a resume. */
   step: number;

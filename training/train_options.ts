@@ -6,6 +6,7 @@ import {checkLanguageModel} from './language_model';
 import type {TrainingProgress} from './progress';
 import {DECAYS, type Decay} from './schedule';
 
+/** Options of `train`. */
 export interface TrainOptions {
   /**
    * Updates in the whole run; a resumed run counts those done before. The learning rate's schedule ends with them: stop

@@ -2,6 +2,7 @@ import * as tf from '@tensorflow/tfjs-core';
 import {check, checkInteger, checkOptions, show} from '../../src/errors';
 import type {FeatureMap, FeatureMapContext} from './types';
 
+/** Of `featureMaps.cosFormer`. */
 export interface CosFormerConfig {
   /** M: positions are below it. Weights fall to 0 at distance M. */
   maxLength: number;

@@ -3,6 +3,7 @@ import {checkInteger, checkOptions} from '../../src/errors';
 import {rowWise} from './row_wise';
 import type {FeatureMap} from './types';
 
+/** Of `featureMaps.dpfp`. */
 export interface DpfpConfig {
   /** Products with the neighbours at distances 1 to nu. Default 1. */
   nu?: number;

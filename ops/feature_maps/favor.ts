@@ -7,6 +7,7 @@ import {FAVOR_KINDS, type FavorKind, favorFeatures} from './favor_features';
 import {drawProjection} from './projection';
 import type {FeatureMap, FeatureMapContext} from './types';
 
+/** Of `featureMaps.favor`. */
 export interface FavorConfig {
   /** m, the number of random directions. Default ceil(r ln r). */
   numFeatures?: number;

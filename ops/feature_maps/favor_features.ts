@@ -15,6 +15,7 @@ import {offTape} from '../../src/conditions';
 import {check} from '../../src/errors';
 import {exponential} from '../../src/recomputed';
 
+/** Which features `favor` makes of its directions. */
 export type FavorKind = 'positive' | 'hyperbolic' | 'trig' | 'relu';
 
 export const FAVOR_KINDS: readonly FavorKind[] = ['positive', 'hyperbolic', 'trig', 'relu'];

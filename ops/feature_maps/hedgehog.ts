@@ -6,6 +6,7 @@ import {softmaxOver} from './softmax';
 import type {FeatureMap, FeatureMapContext} from './types';
 import {weightOf} from './weights';
 
+/** Of `featureMaps.hedgehog`. */
 export interface HedgehogConfig {
   /** 'exp': [exp(y), exp(-y)]. 'softmax': the same divided by its sum over the features. Default 'exp'. */
   form?: 'exp' | 'softmax';

@@ -5,6 +5,7 @@ import {secondDegree, secondDegreeCount, type Terms} from '../../src/second_degr
 import type {FeatureMap, FeatureMapContext} from './types';
 import {weightOf} from './weights';
 
+/** Of `featureMaps.rebased`. */
 export interface RebasedConfig {
   /** Added to the variance. Default 1e-5. */
   epsilon?: number;

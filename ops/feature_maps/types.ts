@@ -24,6 +24,7 @@ export interface FeatureMapContext {
 
 /** A weight that a layer creates for a map with its own addWeight. */
 export interface FeatureMapWeight {
+  /** By which `ctx.weights` has it. */
   name: string;
   shape: number[];
   /** Values, or the name of a Keras initializer. Typed arrays, never tensors. */
@@ -33,6 +34,7 @@ export interface FeatureMapWeight {
 
 /** phi: [.., r] -> [.., r'], for queries and for keys. */
 export interface FeatureMap {
+  /** Under which it is registered and saved. */
   readonly name: string;
   /** The map is this pointwise function: kernels fuse it and `queries`/`keys` are not called. */
   readonly pointwise?: PointwiseMap;
@@ -45,10 +47,14 @@ export interface FeatureMap {
   readonly eps?: number;
   /** r' for a given r. */
   dim(inputDim: number): number;
+  /** The weights that a layer makes for it. Default: none. */
   weights?(inputDim: number, numHeads: number): FeatureMapWeight[];
+  /** Features of queries [.., r]: [.., r']. */
   queries(x: tf.Tensor, ctx?: FeatureMapContext): tf.Tensor;
+  /** The same for keys. */
   keys(x: tf.Tensor, ctx?: FeatureMapContext): tf.Tensor;
   /** New values for the weights that are random constants, by name. A layer's `redraw` writes them. */
   redraw?(inputDim: number, numHeads: number, seed: number): {[name: string]: Float32Array};
+  /** What its factory takes to make it again; JSON, or typed arrays. */
   getConfig(): {[key: string]: unknown};
 }

@@ -7,6 +7,7 @@
 import type {NamedAttrMap, NamedTensorMap, TensorInfo} from '@tensorflow/tfjs-core';
 import type {PointwiseMap} from '../pointwise';
 
+/** Layout of queries, keys, values and outputs: [B,H,N,.] or [B,N,H,.]. */
 export type DataFormat = 'BHND' | 'BNHD';
 
 /** ONNX LinearAttention's `update_rule`. Only the plain rule S += phi(k) v^T exists so far. */
