@@ -12,7 +12,7 @@ import {rotate} from '../src/rotary';
 import {type AttentionArgs, type AttentionOptions, checkCallArgs, configOf, parseArgs} from './args';
 import {otherCopyOf} from './copies';
 import {reseeded} from './identifiers';
-import {checkFeatures, checkShapes, rolesOf, type Shape, toList} from './inputs';
+import {checkFeatures, checkShapes, rolesOf, type Shape, toList, withoutRepeats} from './inputs';
 import {believedMasks, keyMask} from './masks';
 import {MatrixConstraint, MatrixInitializer} from './matrix_view';
 import {projectIntoHeads, projectOut} from './projection';
@@ -100,7 +100,11 @@ export abstract class AttentionLayer extends tfl.layers.Layer {
       () =>
         'tfjs drops a mask given to a symbolic call; pass it as a further input instead, [query, value, key, mask].',
     );
-    return super.apply(inputs, kwargs);
+    if (!(list[0] instanceof tfl.SymbolicTensor)) {
+      return super.apply(inputs, kwargs);
+    }
+    const distinct = withoutRepeats(this.fn, list as tfl.SymbolicTensor[]);
+    return super.apply(distinct.length === 1 ? distinct[0] : distinct, kwargs);
   }
 
   override build(inputShape: Shape | Shape[]): void {

@@ -1,5 +1,6 @@
 /** What an attention layer is called with: x | [query, value] | [query, value, key], and a mask as a last input. */
 import type * as tf from '@tensorflow/tfjs-core';
+import * as tfl from '@tensorflow/tfjs-layers';
 import {check, showShape} from '../src/errors';
 
 /** A shape of a tensor, or of a symbolic one, where null is a free dimension. */
@@ -97,3 +98,28 @@ export function checkFeatures(
 /** `x` or `[x, ...]` as a list. */
 export const toList = <T extends tf.Tensor | object>(inputs: T | T[]): T[] =>
   Array.isArray(inputs) ? inputs : [inputs];
+
+/**
+ * The same symbolic call without a tensor that stands in it twice. tfjs 4.22 counts a layer as one reader of a tensor
+ * however often it takes it, discounts every time, and disposes the tensor too early: `[x, x]` followed by a residual sum
+ * of x fails in predict with "Tensor is disposed". Where the roles need a tensor twice, a layer that changes nothing
+ * stands between.
+ */
+export function withoutRepeats(fn: string, inputs: tfl.SymbolicTensor[]): tfl.SymbolicTensor[] {
+  const roles = rolesOf(
+    fn,
+    inputs.map(({shape}) => shape),
+  );
+  const [query, value, key] = [inputs[roles.query], inputs[roles.value], inputs[roles.key]];
+  const needed = [
+    query,
+    ...(value === query && key === value ? [] : [value]),
+    ...(key === value ? [] : [key]),
+    ...(roles.mask < 0 ? [] : [inputs[roles.mask]]),
+  ];
+  return needed.map((x, i) =>
+    needed.indexOf(x) === i
+      ? x
+      : (tfl.layers.activation({activation: 'linear'}).apply(x) as tfl.SymbolicTensor),
+  );
+}
