@@ -23,6 +23,7 @@ export interface TrainingProgress {
   events: TrainingEvent[];
 }
 
+/** What happened at a step besides the update. */
 export type TrainingEvent =
   | {kind: 'validation'; evaluation: Evaluation}
   | {kind: 'checkpoint'; where: string}
