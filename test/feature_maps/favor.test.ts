@@ -62,6 +62,7 @@ describe('the estimator of FAVOR+', () => {
     ['positive', 8, 0.46],
     ['positive', 16, 0.31],
     ['hyperbolic', 8, 0.46],
+    ['hyperbolic', 16, 0.31],
   ] as const)('%s features are unbiased at x = y = (1..1)/sqrt(d), d = %i', (kind, d, bias) => {
     const x = Array(d).fill(1 / Math.sqrt(d));
     const got = estimates(x, x, {draws: 3000, kind});
