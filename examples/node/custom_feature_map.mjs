@@ -56,8 +56,12 @@ const cut = ids.length - 8_000;
 
 async function trained(featureMap) {
   const model = models.transformer({
-    ...{vocabSize: tokenizer.vocabSize, dModel: quick ? 32 : 64, numLayers: 2, numHeads: 2, seed: 1},
+    vocabSize: tokenizer.vocabSize,
     featureMap, // a name; or the map itself: featureMap: myMap({start: 2})
+    dModel: quick ? 32 : 64,
+    numLayers: 2,
+    numHeads: 2,
+    seed: 1,
   });
   const run = {steps: STEPS, batchSize: 8, length: LENGTH, learningRate: 1e-2, seed: 1};
   await training.train(model, ids.subarray(0, cut), run);

@@ -62,7 +62,13 @@ patches.wasmMatMul();
 
 // Head 'none' gives vectors [B,T,dModel]; one more layer makes a number of each. No positions: the calendar has them.
 const body = models.transformer({
-  ...{inputDim: FEATURES, dModel: 32, numLayers: 2, numHeads: 4, ffnDim: 64, position: 'none', seed: 1},
+  inputDim: FEATURES,
+  position: 'none',
+  dModel: 32,
+  numLayers: 2,
+  numHeads: 4,
+  ffnDim: 64,
+  seed: 1,
 });
 const output = tfl.layers.dense({
   units: 1,

@@ -47,12 +47,11 @@ tf.tidy(() => {
 
 console.log('2. A bidirectional encoder of vectors: the mask is a further input of the layer');
 {
-  // tfjs hands a mask on by itself only from Embedding (maskZero) and Masking. An input says it openly, and works everywhere.
+  // tfjs hands a mask on by itself only from Embedding (maskZero) and Masking. An input says it openly, and works everywhere;
+  // cross attention takes it as the last one, too: [query, value, mask] or [query, value, key, mask].
   const vectors = tfl.input({shape: [null, 6]});
   const mask = tfl.input({shape: [null]});
-  const attended = layers
-    .linearAttention({numHeads: 2, keyDim: 8, seed: 1})
-    .apply([vectors, vectors, vectors, mask]); // query, value, key, mask
+  const attended = layers.linearAttention({numHeads: 2, keyDim: 8, seed: 1}).apply([vectors, mask]);
   const encoder = tfl.model({inputs: [vectors, mask], outputs: attended});
   tf.tidy(() => {
     const x = tf.randomNormal([2, 4, 6], 0, 1, 'float32', 4);
@@ -74,8 +73,14 @@ console.log('2. A bidirectional encoder of vectors: the mask is a further input 
 console.log('3. Ids in a classifier: id 0 is padding (maskZero), and the mean leaves it out');
 {
   const classifier = models.transformer({
-    ...{vocabSize: 20, maskZero: true, causal: false, numClasses: 3, seed: 1},
-    ...{dModel: 16, numLayers: 2, numHeads: 2},
+    vocabSize: 20,
+    maskZero: true,
+    causal: false,
+    numClasses: 3,
+    dModel: 16,
+    numLayers: 2,
+    numHeads: 2,
+    seed: 1,
   });
   tf.tidy(() => {
     const predict = (rows) => classifier.predict(tf.tensor2d(rows, undefined, 'int32'));
