@@ -14,7 +14,7 @@ import {scanPair} from './core';
 import {writeTable} from './feature_maps';
 import {finishBlock, gradientBlock} from './gradient';
 import {interleave, sumAndScale, sumScaled} from './pairs';
-import {copy, keeps, loadBlock, rowOf, storeBlock, touchBlock, valueRow, zero} from './rows';
+import {copy, keeps, loadAndTouch, rowOf, storeBlock, touchBlock, valueRow, zero} from './rows';
 import {packedSize} from './state';
 
 /** First pass. `transposed` and z hold the state before the range, [columns, rows], and then the one after it. */
@@ -24,10 +24,9 @@ export function backwardQueriesCausal(a: Args): void {
   store<f32>(a.factors, 1, 4);
   for (let n = 0; n < a.length; n += a.block) {
     const count = min(a.block, a.length - n);
-    loadBlock(a, a.k, a.r, a.rows, n, count, a.map, true, a.keys);
+    loadAndTouch(a, a.k, a.r, a.rows, n, count, a.map, true, a.keys, a.v, a.d);
     storeBlock(a, a.keys, a.r, a.rows, n, count, a.dk);
     gradientBlock(a, n, count);
-    touchBlock(a, a.v, a.d, n, count);
     touchBlock(a, a.dq, a.r, n, count);
     for (let h = 0; h < a.heads; h++) {
       queriesOfHead(a, n, count, h);
@@ -56,12 +55,12 @@ function queriesOfHead(a: Args, n: i32, count: i32, h: i32): void {
     sumAndScale(z, key, key2, load<f32>(e), both ? load<f32>(e + eStep) : <f32>0, initial1, initial2, rows);
     const v1 = valueRow(a, n + t, h, spareRow(a, 0));
     const v2 = both ? valueRow(a, n + t + 1, h, spareRow(a, 1)) : a.zeros;
-    interleave(v1, v2, dNumerator, both ? dNumerator + valueStep : a.zeros, a.pairs, columns);
+    interleave(v1, dNumerator, v2, both ? dNumerator + valueStep : a.zeros, a.pairs, columns);
     const dq1 = rowOf(a, a.dq, a.r, n + t, h);
     const dq2 = rowOf(a, a.dq, a.r, n + t + 1, h);
     const o1 = inPlace ? dq1 : spareRow(a, 2);
     const o2 = inPlace && both ? dq2 : spareRow(a, 3);
-    scanPair(state, a.pairs, columns, rows, key, key2, initial1, initial2, o1, o2, a.factors);
+    scanPair(state, a.pairs, a.pairs + ((<usize>columns) << 4), rows, key, key2, initial1, initial2, o1, o2, a.factors);
     if (!inPlace) {
       copy(o1, dq1, a.r);
       if (both) {
@@ -82,11 +81,9 @@ export function backwardKeysCausal(a: Args): void {
   for (let end = a.length; end > 0; ) {
     const count = ((end - 1) % a.block) + 1;
     const n = end - count;
-    loadBlock(a, a.q, a.r, a.rows, n, count, a.map, false, a.queries);
-    loadBlock(a, a.dk, a.r, a.rows, n, count, 0, false, a.keys);
+    loadAndTouch(a, a.q, a.r, a.rows, n, count, a.map, false, a.queries, a.v, a.d, true);
+    loadAndTouch(a, a.dk, a.r, a.rows, n, count, 0, false, a.keys, a.dv, a.d, true);
     gradientBlock(a, n, count);
-    touchBlock(a, a.v, a.d, n, count, true);
-    touchBlock(a, a.dv, a.d, n, count, true);
     // One state at a time, so that it stays in the first-level cache.
     for (let h = 0; h < a.heads; h++) {
       for (let t = count - 1; t >= 0; t -= 2) {
@@ -131,8 +128,8 @@ function keysOfPair(a: Args, n: i32, t: i32, h: i32): void {
   const dk2 = rowOf(a, a.dk, a.r, n + t - 1, h);
   const o1 = inPlace ? dk1 : spareRow(a, 2);
   const o2 = inPlace && both ? dk2 : spareRow(a, 3);
-  interleave(dNumerator1, dNumerator2, v1, v2, a.pairs, columns);
-  scanPair(state, a.pairs, columns, rows, q1, q2, initial1, initial2, o1, o2, a.factors);
+  interleave(dNumerator1, v1, dNumerator2, v2, a.pairs, columns);
+  scanPair(state, a.pairs, a.pairs + ((<usize>columns) << 4), rows, q1, q2, initial1, initial2, o1, o2, a.factors);
   if (!inPlace) {
     copy(o1, dk1, a.r);
     if (both) {
@@ -162,8 +159,8 @@ function valuesOfPair(a: Args, n: i32, t: i32, h: i32): void {
   const k2 = both ? a.keys + before * row : a.zeros;
   const dNumerator1 = a.values + at * width;
   const dNumerator2 = both ? a.values + before * width : a.zeros;
-  interleave(q1, q2, k1, k2, a.pairs, rows);
-  scanPair(state, a.pairs, rows, columns, dNumerator1, dNumerator2, a.zeros, a.zeros, o1, o2, a.factors);
+  interleave(q1, k1, q2, k2, a.pairs, rows);
+  scanPair(state, a.pairs, a.pairs + ((<usize>rows) << 4), columns, dNumerator1, dNumerator2, a.zeros, a.zeros, o1, o2, a.factors);
   finishValue(a, n + t, o1, dv1);
   if (both) {
     finishValue(a, n + t - 1, o2, dv2);

@@ -59,11 +59,11 @@ function scanEight(
     let x = v128.load32_splat(pairs);
     s0 = multiplyAdd(s0, x, a0);
     s1 = multiplyAdd(s1, x, a1);
-    x = v128.load32_splat(pairs, 8);
+    x = v128.load32_splat(pairs, 4);
     u0 = multiplyAdd(u0, x, f32x4.add(s0, v128.load(state)));
     u1 = multiplyAdd(u1, x, f32x4.add(s1, v128.load(state, 16)));
     if (pairs == 0) break;
-    x = v128.load32_splat(pairs, 4);
+    x = v128.load32_splat(pairs, 8);
     s0 = multiplyAdd(s0, x, b0);
     s1 = multiplyAdd(s1, x, b1);
     v128.store(local, s0);
@@ -103,8 +103,8 @@ function scanFour(
   for (; pairs < end; pairs += 16, state += 16, local += 16) {
     const base = v128.load(state);
     const s1 = multiplyAdd(v128.load(local), v128.load32_splat(pairs), a);
-    u = multiplyAdd(u, v128.load32_splat(pairs, 8), f32x4.add(s1, base));
-    const s2 = multiplyAdd(s1, v128.load32_splat(pairs, 4), b);
+    u = multiplyAdd(u, v128.load32_splat(pairs, 4), f32x4.add(s1, base));
+    const s2 = multiplyAdd(s1, v128.load32_splat(pairs, 8), b);
     w = multiplyAdd(w, v128.load32_splat(pairs, 12), f32x4.add(s2, base));
     v128.store(local, s2);
   }

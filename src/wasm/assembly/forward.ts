@@ -4,7 +4,7 @@ import {scanPair} from './core';
 import {scanPairLong} from './core_long';
 import {writeTable} from './feature_maps';
 import {interleaveAndSum} from './pairs';
-import {addRow, copy, loadBlock, rowOf, touchBlock, valueRow, zero} from './rows';
+import {addRow, copy, loadAndTouch, rowOf, valueRow, zero} from './rows';
 import {packedSize} from './state';
 
 /** What numerators are multiplied by, and what is saved for backward: 1 / (denominator + eps), 0 where that is 0. */
@@ -19,10 +19,8 @@ export function forwardCausal(a: Args): void {
   store<f32>(a.factors, a.scale, 4);
   for (let n = 0; n < a.length; n += a.block) {
     const count = min(a.block, a.length - n);
-    loadBlock(a, a.k, a.r, a.rows, n, count, a.map, true, a.keys);
-    loadBlock(a, a.q, a.r, a.rows, n, count, a.map, false, a.queries);
-    touchBlock(a, a.v, a.d, n, count);
-    touchBlock(a, a.output, a.d, n, count);
+    loadAndTouch(a, a.k, a.r, a.rows, n, count, a.map, true, a.keys, a.v, a.d);
+    loadAndTouch(a, a.q, a.r, a.rows, n, count, a.map, false, a.queries, a.output, a.d);
     for (let h = 0; h < a.heads; h++) {
       forwardHead(a, n, count, h);
     }
@@ -67,7 +65,7 @@ function forwardHead(a: Args, n: i32, count: i32, h: i32): void {
     if (local != 0) {
       scanPairLong(state, local, pairs, rows, columns, v1, v2, o1, o2, a.factors);
     } else {
-      scanPair(state, pairs, rows, columns, v1, v2, zeros, zeros, o1, o2, a.factors);
+      scanPair(state, pairs, pairs + ((<usize>rows) << 4), columns, v1, v2, zeros, zeros, o1, o2, a.factors);
     }
     if (!inPlace) {
       copy(o1, output, a.d);

@@ -1,26 +1,26 @@
 /**
- * Two tokens' rows side by side. The scan reads, for every row i of the state, four numbers in a row of memory:
- * what token 1 and token 2 write with, and what they read with. z and the denominators come along.
+ * Two tokens' rows side by side. The scan reads, for every row i of the state, four numbers in a row of memory: what token 1
+ * writes and reads with, and the same of token 2. z and the denominators come along.
  */
 import {multiplyAdd} from './multiply_add';
 
 @inline
-function writeFour(u1: v128, u2: v128, r1: v128, r2: v128, at: usize): void {
-  const a = v128.shuffle<f32>(u1, u2, 0, 4, 1, 5);
-  const b = v128.shuffle<f32>(u1, u2, 2, 6, 3, 7);
-  const c = v128.shuffle<f32>(r1, r2, 0, 4, 1, 5);
-  const d = v128.shuffle<f32>(r1, r2, 2, 6, 3, 7);
+function writeFour(r0: v128, r1: v128, r2: v128, r3: v128, at: usize): void {
+  const a = v128.shuffle<f32>(r0, r1, 0, 4, 1, 5);
+  const b = v128.shuffle<f32>(r0, r1, 2, 6, 3, 7);
+  const c = v128.shuffle<f32>(r2, r3, 0, 4, 1, 5);
+  const d = v128.shuffle<f32>(r2, r3, 2, 6, 3, 7);
   v128.store(at, v128.shuffle<f64>(a, c, 0, 2), 0);
   v128.store(at, v128.shuffle<f64>(a, c, 1, 3), 16);
   v128.store(at, v128.shuffle<f64>(b, d, 0, 2), 32);
   v128.store(at, v128.shuffle<f64>(b, d, 1, 3), 48);
 }
 
-/** pairs[i] = [u1[i], u2[i], r1[i], r2[i]] for `rows` rows (a multiple of four). */
-export function interleave(u1: usize, u2: usize, r1: usize, r2: usize, pairs: usize, rows: i32): void {
-  const end = u1 + ((<usize>rows) << 2);
-  for (; u1 < end; u1 += 16, u2 += 16, r1 += 16, r2 += 16, pairs += 64) {
-    writeFour(v128.load(u1), v128.load(u2), v128.load(r1), v128.load(r2), pairs);
+/** pairs[i] = [r0[i], r1[i], r2[i], r3[i]] for `rows` numbers of each (a multiple of four). */
+export function interleave(r0: usize, r1: usize, r2: usize, r3: usize, pairs: usize, rows: i32): void {
+  const end = r0 + ((<usize>rows) << 2);
+  for (; r0 < end; r0 += 16, r1 += 16, r2 += 16, r3 += 16, pairs += 64) {
+    writeFour(v128.load(r0), v128.load(r1), v128.load(r2), v128.load(r3), pairs);
   }
 }
 
@@ -52,7 +52,7 @@ export function interleaveAndSum(
     v128.store(zLocal, after2);
     den1 = multiplyAdd(den1, query1, f32x4.add(base, after1));
     den2 = multiplyAdd(den2, query2, f32x4.add(base, after2));
-    writeFour(key1, key2, query1, query2, pairs);
+    writeFour(key1, query1, key2, query2, pairs);
   }
   return (<u64>reinterpret<u32>(sumLanes(den2)) << 32) | <u64>reinterpret<u32>(sumLanes(den1));
 }
