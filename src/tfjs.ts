@@ -273,6 +273,10 @@ export function packedShape(backend: WebglBackend, info: tf.TensorInfo): number[
   return data?.texture != null && data.isPacked ? data.shape : null;
 }
 
+/** Whether a tensor's values lie in a texture already, and not in JavaScript's memory. */
+export const isOnGpu = (backend: WebglBackend, info: tf.TensorInfo): boolean =>
+  backend.texData.get(info.dataId)?.texture != null;
+
 /** Rows and columns of a tensor's texture, in values. */
 export function textureShape(backend: WebglBackend, info: tf.TensorInfo): number[] {
   return backend.texData.get(info.dataId)?.texShape ?? [];

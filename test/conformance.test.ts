@@ -27,6 +27,12 @@ describeOnBackends('the composed form', () => {
   });
 });
 
+describeOnBackends('the composed form, cut in halves', () => {
+  test.each([...CASES, ...GOLDEN].map((c) => [c.id, c] as const))('%s', async (_, testCase) => {
+    expect(await runCase(testCase, {form: 'halves'})).toEqual([]);
+  });
+}, ['cpu']);
+
 describe('the plain-JavaScript kernel', () => {
   test.each([...CASES, ...GOLDEN].map((c) => [c.id, c] as const))('%s', async (_, testCase) => {
     expect(await runCase(testCase, {form: 'plain'})).toEqual([]);

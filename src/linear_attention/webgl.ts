@@ -1,15 +1,17 @@
 /** The kernels of tfjs's webgl backend. With WebGL 1 only, and for empty sequences, the composed form does the work. */
 
 import type {KernelConfig, KernelFunc, TensorInfo} from '@tensorflow/tfjs-core';
+import * as tf from '@tensorflow/tfjs-core';
 import {isHalfFloat, type WebglBackend, webglBackend} from '../tfjs';
 import {Drawing, viewed} from '../webgl/draw';
-import {composedKernels, composedStep} from './composed_kernels';
+import {composedKernels, composedStep, live} from './composed_kernels';
+import {backwardInHalves, forwardInHalves, type HalfAttrs} from './halves';
 import {
   attrsOf,
+  dimsOf,
   gradInputsOf,
   inputsOf,
   LinearAttention,
-  type LinearAttentionAttrs,
   LinearAttentionGrad,
   type LinearAttentionGradInputs,
   type LinearAttentionInputs,
@@ -17,7 +19,8 @@ import {
 import {LinearAttentionStep, stepAttrsOf, stepInputsOf} from './step';
 import {backward} from './webgl/backward';
 import {forward, type Prepared, prepare} from './webgl/forward';
-import {type Plan, planOf} from './webgl/plan';
+import {checkTextures} from './webgl/limits';
+import {planOf} from './webgl/plan';
 import {step} from './webgl/step';
 
 /** Runs f with a drawing whose intermediate textures are freed afterwards, also when it throws. */
@@ -57,13 +60,15 @@ function warnOfHalfFloats(): void {
   }
 }
 
-function runForward(
-  backend: WebglBackend,
-  inputs: LinearAttentionInputs,
-  attrs: LinearAttentionAttrs,
-): TensorInfo[] {
-  const plan: Plan = planOf(inputs, attrs);
+function runForward(backend: WebglBackend, inputs: LinearAttentionInputs, attrs: HalfAttrs): TensorInfo[] {
+  checkTextures(backend, inputs, attrs);
   warnOfHalfFloats();
+  const plan = planOf(dimsOf(inputs, attrs.dataFormat), attrs);
+  if (plan === null) {
+    const [output, s, z, inverse] = forwardInHalves(live(inputs), attrs);
+    tf.dispose(inverse);
+    return [output, s, z, placeholder(backend)];
+  }
   return drawn(backend, (drawing) => {
     const prepared = prepare(drawing, inputs, plan);
     const {output, state} = forward(drawing, prepared, plan);
@@ -80,14 +85,17 @@ function runForward(
 function runBackward(
   backend: WebglBackend,
   inputs: LinearAttentionGradInputs,
-  attrs: LinearAttentionAttrs,
+  attrs: HalfAttrs,
 ): TensorInfo[] {
   if (isHalfFloat()) {
     throw new Error(
       'linearAttention: gradients are refused on webgl in half floats: sums over a sequence of 11-bit numbers train wrongly without a sign. Train on another backend (webgpu, wasm) or device.',
     );
   }
-  const plan = planOf(inputs, attrs);
+  const plan = planOf(dimsOf(inputs, attrs.dataFormat), attrs);
+  if (plan === null) {
+    return backwardInHalves(live(inputs), attrs);
+  }
   return drawn(backend, (drawing) => {
     const prepared = handles.get(inputs.inverse.dataId) ?? prepare(drawing, inputs, plan);
     const {dq, dk, dv, state} = backward(drawing, inputs, prepared, plan);

@@ -8,6 +8,7 @@ import {forceSegmentLength} from '../../src/linear_attention/webgpu/plan';
 import {random} from '../../src/random';
 import {difference, type Tolerance} from '../helpers/compare';
 import {counted, gpuCounts} from './gpu_counts';
+import {withTextures} from './texture_checks';
 
 export interface Sizes {
   B?: number;
@@ -99,13 +100,13 @@ function countCall(sizes: Sizes, backward: boolean, warmUp = 1): {draws: number;
   });
 }
 
-/** Programs compiled by calls at these lengths, after one at the first. */
-function compilesForLengths(sizes: Sizes, lengths: number[], backward: boolean): number[] {
-  return lengths.map((N) => {
-    const x = tensorsOf({...sizes, N});
-    const dy = backward ? tf.ones(shapesOf({...sizes, N}).v) : null;
+/** Programs compiled by a call of each of these sizes, one after the other. */
+function compilesFor(all: Sizes[], backward: boolean): number[] {
+  return all.map((sizes) => {
+    const x = tensorsOf(sizes);
+    const dy = backward ? tf.ones(shapesOf(sizes).v) : null;
     tf.tidy(() => [...Object.values(x), ...(dy ? [dy] : [])].map((t) => tf.relu(t)));
-    const {compiles} = counted(() => tf.tidy(() => void run(x, {...sizes, N}, dy)));
+    const {compiles} = counted(() => tf.tidy(() => void run(x, sizes, dy)));
     tf.dispose([x.q, x.k, x.v]);
     dy?.dispose();
     return compiles;
@@ -145,10 +146,12 @@ const bits = (x: Float32Array): string => {
   return `${x.length}:${hash >>> 0}`;
 };
 
-/** How many different results `times` runs of the same call gave, forward and gradients together. */
-async function differentResults(sizes: Sizes, times: number): Promise<number> {
+/** How many different results `times` runs of the same call gave, forward and (with `backward`) gradients together. */
+async function differentResults(sizes: Sizes, times: number, backward = true): Promise<number> {
   const x = tensorsOf(sizes);
-  const dy = tf.tensor(numbers(tf.util.sizeFromShape(shapesOf(sizes).v), 5), shapesOf(sizes).v);
+  const dy = backward
+    ? tf.tensor(numbers(tf.util.sizeFromShape(shapesOf(sizes).v), 5), shapesOf(sizes).v)
+    : null;
   const seen = new Set<string>();
   for (let i = 0; i < times; i++) {
     const results = tf.tidy(() => run(x, sizes, dy));
@@ -161,7 +164,8 @@ async function differentResults(sizes: Sizes, times: number): Promise<number> {
     // Between runs the pool of textures changes.
     tf.dispose(tf.relu(tf.fill([3 + i, 7], Number.NaN)));
   }
-  tf.dispose([x.q, x.k, x.v, dy]);
+  tf.dispose([x.q, x.k, x.v]);
+  dy?.dispose();
   return seen.size;
 }
 
@@ -209,14 +213,9 @@ function messages(sizes: Sizes, backward: boolean, times = 1): {error: string | 
 
 /** The same with textures of at most `side` x `side` texels, and how many tensors the call left behind. */
 function messageWithTextures(side: number, sizes: Sizes): {error: string | null; left: number} {
-  const was = tf.env().getNumber('WEBGL_MAX_TEXTURE_SIZE');
   const before = tf.memory().numTensors;
-  tf.env().set('WEBGL_MAX_TEXTURE_SIZE', side);
-  try {
-    return {error: messages(sizes, false).error, left: tf.memory().numTensors - before};
-  } finally {
-    tf.env().set('WEBGL_MAX_TEXTURE_SIZE', was);
-  }
+  const {error} = withTextures(side, () => messages(sizes, false));
+  return {error, left: tf.memory().numTensors - before};
 }
 
 /** Steps through a sequence: draws and compiles of each step after the first, and the distance to one call. */
@@ -304,7 +303,7 @@ function leftBehind(sizes: Sizes, times: number): {tensors: number; buffers: num
 Object.assign(globalThis, {
   forceSegmentLength,
   countCall,
-  compilesForLengths,
+  compilesFor,
   compareWithPlain,
   differentResults,
   changedBefore,

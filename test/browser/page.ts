@@ -22,6 +22,7 @@ import g7 from '../golden/g7_rotary.json';
 import {FLOAT32, HALF} from '../helpers/compare';
 import type {GoldenCase} from '../helpers/golden';
 import './kernel_checks';
+import './texture_checks';
 import './warmup_checks';
 
 export interface StartOptions {

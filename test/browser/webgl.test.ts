@@ -2,9 +2,17 @@
 import {describeInBrowser} from '../helpers/browser';
 import {FLOAT32, HALF} from '../helpers/compare';
 import type {Sizes, Spread} from './kernel_checks';
+import type {CutSizes} from './texture_checks';
 
 const LENGTHS = [100, 37, 64, 65, 7, 128, 333, 2, 200, 90, 255];
 const MANY_CHUNKS = 2100;
+
+/** What compareCut answers. */
+interface Cut {
+  faults: string[];
+  moreDraws: number;
+  left: [tensors: number, buffers: number];
+}
 
 describeInBrowser('webgl kernels', (browser) => {
   describe('in float32', () => {
@@ -29,8 +37,23 @@ describeInBrowser('webgl kernels', (browser) => {
       ['[B,N,H,.]', {r: 10, dataFormat: 'BNHD'}],
       ['odd-sized, one head', {H: 1, r: 5, d: 3}],
     ])('ten new lengths compile nothing, forward and backward (%s)', async (_, sizes) => {
-      const [first, ...others] = await call<number[]>('compilesForLengths', sizes, LENGTHS, true);
+      const [first, ...others] = await call<number[]>(
+        'compilesFor',
+        LENGTHS.map((N) => ({...sizes, N})),
+        true,
+      );
       expect(first).toBeGreaterThan(0);
+      expect(others).toEqual(others.map(() => 0));
+    });
+
+    test('other batches and numbers of heads compile nothing', async () => {
+      const sizes = [
+        [2, 3],
+        [3, 2],
+        [5, 4],
+        [2, 16],
+      ].map(([B, H]) => ({B, H, N: 70, r: 6}));
+      const [, ...others] = await call<number[]>('compilesFor', sizes, true);
       expect(others).toEqual(others.map(() => 0));
     });
 
@@ -71,13 +94,40 @@ describeInBrowser('webgl kernels', (browser) => {
       expect(await call('leftBehind', {N: 100, masked: true}, 3)).toEqual({tensors: 0, buffers: 0});
     });
 
-    test('what does not fit into a texture is an error that names it', async () => {
-      const {error, left} = await call<{error: string; left: number}>('messageWithTextures', 40, {N: 500});
-      expect(error).toMatch(
-        /^linearAttention: the texture of mapped queries, keys and values needs \d+ texels/,
-      );
+    test.each<[string, number, CutSizes]>([
+      ['a batch', 40, {B: 5, H: 1, N: 70, masked: true, state: true}],
+      ['heads', 40, {H: 7, N: 70}],
+      [
+        'heads of [B,N,H,.], odd sizes',
+        40,
+        {B: 2, H: 5, N: 61, r: 7, d: 5, dataFormat: 'BNHD', masked: true},
+      ],
+      ['a sequence', 40, {H: 1, N: 301, masked: true, state: true}],
+      ['a sequence of [B,N,H,.]', 40, {H: 1, N: 201, d: 9, dataFormat: 'BNHD'}],
+      ['keys', 40, {H: 1, N: 301, Nq: 20, causal: false, masked: true, state: true}],
+      ['queries', 40, {H: 1, N: 20, Nq: 601, causal: false, masked: true}],
+      ['many features and few tokens', 70, {H: 2, N: 60, r: 120, d: 20, state: true}],
+    ])(
+      '%s larger than a texture is computed in parts',
+      async (_, side, sizes) => {
+        const {faults, moreDraws, left} = await call<Cut>('compareCut', side, sizes, FLOAT32, true);
+        expect({faults, left}).toEqual({faults: [], left: [0, 0]});
+        expect(moreDraws).toBeGreaterThan(1.5);
+      },
+      120000,
+    );
+
+    test.each<[string, Sizes, RegExp]>([
+      ['queries', {N: 500}, /^linearAttention: q \[1,2,500,8\] needs 8000 texels/],
+      [
+        'features',
+        {N: 5, r: 90, d: 3},
+        /^linearAttention: the texture of mapped queries, keys and values, for one token of one head, needs 3 x 45 texels/,
+      ],
+    ])('%s that no part of would fit into a texture: an error that names them', async (_, sizes, text) => {
+      const {error, left} = await call<{error: string; left: number}>('messageWithTextures', 40, sizes);
+      expect(error).toMatch(text);
       expect(error).toContain('40 x 40');
-      expect(error).toContain('q [1,2,500,8]');
       expect(left).toBe(0);
     });
   });
@@ -95,6 +145,10 @@ describeInBrowser('webgl kernels', (browser) => {
       expect(refused.error).toMatch(/gradients are refused on webgl in half floats: .*another backend/);
     });
 
+    test('50 repeats give the same bits', async () => {
+      expect(await call('differentResults', {N: 150, B: 2, r: 6, d: 9}, 50, false)).toBe(1);
+    }, 120000);
+
     const SPREADS: [string, Spread][] = [
       ['N(0,1)', {}],
       ['N(4,2)', {mean: 4, deviation: 2}],
@@ -111,6 +165,19 @@ describeInBrowser('webgl kernels', (browser) => {
       async (N, _, causal, spread) => {
         const sizes: Sizes = {N, H: 1, r: 64, d: 16, causal};
         expect(await call('compareWithPlain', sizes, spread, HALF)).toEqual({fault: null, nonFinite: 0});
+      },
+      120000,
+    );
+
+    test.each<[string, CutSizes]>([
+      ['a sequence', {H: 1, N: 1500, state: true, shift: 12}],
+      ['keys', {H: 1, N: 1500, Nq: 6, causal: false, state: true, shift: 12}],
+    ])(
+      '%s larger than a texture is handed on by means, whose sums would overflow',
+      async (_, sizes) => {
+        const {faults, moreDraws} = await call<Cut>('compareCut', 64, sizes, HALF, false);
+        expect(faults).toEqual([]);
+        expect(moreDraws).toBeGreaterThan(1.5);
       },
       120000,
     );

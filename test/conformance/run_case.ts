@@ -6,19 +6,21 @@ import * as tf from '@tensorflow/tfjs-core';
 import '../../kernels';
 import {linearAttention} from '../../ops';
 import {composedBackward, composedForward} from '../../src/linear_attention/composed';
+import {backwardInHalves, forwardInHalves, type Kernels} from '../../src/linear_attention/halves';
 import {naiveBackward, naiveForward} from '../../src/linear_attention/naive';
 import {plainBackward, plainForward} from '../../src/linear_attention/plain';
-import type {LinearAttentionAttrs} from '../../src/linear_attention/spec';
+import {dimsOf, type LinearAttentionAttrs} from '../../src/linear_attention/spec';
 import {difference, FLOAT32, goldenDifference, type Tolerance} from '../helpers/compare';
 import type {CaseValues, ConformanceCase} from './cases';
 import {dqRounding} from './rounding';
 
 export interface RunOptions {
   /**
-   * The public op with the backend's kernels and tf.grads, the composed form called directly, or the plain-JavaScript
-   * kernel, which needs no backend and may stand behind a faster one.
+   * The public op with the backend's kernels and tf.grads, the composed form called directly, the same cut in halves
+   * until a third of the tokens of one head is left, or the plain-JavaScript kernel, which needs no backend and may stand behind
+   * a faster one.
    */
-  form?: 'op' | 'composed' | 'plain';
+  form?: 'op' | 'composed' | 'halves' | 'plain';
   tolerance?: Tolerance;
   /** Forward only, where gradients are refused. */
   outputsOnly?: boolean;
@@ -35,7 +37,16 @@ export async function runCase(testCase: ConformanceCase, options: RunOptions = {
     form === 'plain'
       ? throughPlain(testCase, values)
       : await read(failures, () =>
-          (form === 'op' ? throughOp : throughComposed)(testCase, values, outputsOnly),
+          form === 'op'
+            ? throughOp(testCase, values, outputsOnly)
+            : throughKernels(
+                form === 'halves'
+                  ? cuttingTo(Math.ceil(Math.max(testCase.dims.Nq, testCase.dims.Nk) / 3))
+                  : COMPOSED,
+                testCase,
+                values,
+                outputsOnly,
+              ),
         );
   const {expected} = testCase;
   if (expected !== undefined) {
@@ -71,7 +82,11 @@ export async function runPoisoned(testCase: ConformanceCase, options: RunOptions
   for (const name of ['q', 'k', 'v', 's', 'z', 'dOutput', 'dS', 'dZ'] as const) {
     values[name]?.fill(Number.NaN);
   }
-  await read([], () => (form === 'op' ? throughOp : throughComposed)(testCase, values, outputsOnly));
+  await read([], () =>
+    form === 'op'
+      ? throughOp(testCase, values, outputsOnly)
+      : throughKernels(COMPOSED, testCase, values, outputsOnly),
+  );
 }
 
 /** The values of the tensors that f returns, which must be all that it leaves behind. */
@@ -188,7 +203,28 @@ function throughOp(
   });
 }
 
-function throughComposed(
+const COMPOSED: Kernels = {
+  forward: (inputs, attrs) => composedForward(inputs, attrs),
+  backward: (inputs, attrs) => composedBackward(inputs, inputs, attrs, inputs),
+};
+
+/** Every call is cut until no more than so many tokens of one head are left. */
+function cuttingTo(tokens: number): Kernels {
+  const isShort = (inputs: Parameters<Kernels['forward']>[0], attrs: LinearAttentionAttrs): boolean => {
+    const {B, H, Nq, Nk} = dimsOf(inputs, attrs.dataFormat);
+    return Nq * Nk === 0 || (B * H === 1 && Math.max(Nq, Nk) <= tokens);
+  };
+  const kernels: Kernels = {
+    forward: (inputs, attrs) =>
+      isShort(inputs, attrs) ? COMPOSED.forward(inputs, attrs) : forwardInHalves(inputs, attrs, kernels),
+    backward: (inputs, attrs) =>
+      isShort(inputs, attrs) ? COMPOSED.backward(inputs, attrs) : backwardInHalves(inputs, attrs, kernels),
+  };
+  return kernels;
+}
+
+function throughKernels(
+  kernels: Kernels,
   testCase: ConformanceCase,
   values: CaseValues,
   outputsOnly: boolean,
@@ -203,11 +239,11 @@ function throughComposed(
     };
     const placeholder = tf.zeros([1]);
     const inputs = {...x, mask: x.mask ?? placeholder, s: x.s ?? placeholder, z: x.z ?? placeholder};
-    const [output, s, z, inverse] = composedForward(inputs, attrs);
+    const [output, s, z, inverse] = kernels.forward(inputs, attrs);
     if (outputsOnly) {
       return {output, s, z};
     }
-    const [dq, dk, dv, ds, dz] = composedBackward(inputs, x, attrs, {output, inverse});
+    const [dq, dk, dv, ds, dz] = kernels.backward({...inputs, output, inverse}, attrs);
     return {output, s, z, dq, dk, dv, ...(attrs.hasState ? {ds, dz} : {})};
   });
 }

@@ -42,7 +42,7 @@ export function forward(
   prepared: Prepared,
   plan: Plan,
 ): {output: TensorInfo; state: [TensorInfo, TensorInfo] | null} {
-  const {attrs, Nq, Nk, d, means} = plan;
+  const {attrs, Nq, Nk, d, means, initialTokens} = plan;
   const {q, v} = partsOf(prepared.rows, plan);
   const scores = weights(drawing, prepared, plan);
   const output = drawRead(
@@ -59,7 +59,7 @@ export function forward(
     },
     plan,
   );
-  const count = means ? Nk + (attrs.hasState ? 1 : 0) : 1;
+  const count = means && !attrs.returnMean ? Nk + initialTokens : 1;
   const state = attrs.returnState === false ? null : drawStateParts(drawing, prepared.states, count, plan);
   return {output, state};
 }

@@ -5,10 +5,10 @@
  * column d of v is 1, so that column d of a state is z, and a row's product with it the denominator. L tokens form a
  * chunk. Two tokens, features or values make a pair, the side of a texel.
  */
-import * as tf from '@tensorflow/tfjs-core';
 import {isHalfFloat} from '../../tfjs';
 import {fits, type Grid, gridOf} from '../../webgl/grid';
-import {type Dims, dimsOf, type LinearAttentionAttrs, type LinearAttentionInputs} from '../spec';
+import type {HalfAttrs} from '../halves';
+import type {Dims} from '../spec';
 
 /** A sequence cut into chunks of L tokens. */
 export interface Chunks {
@@ -20,9 +20,11 @@ export interface Chunks {
 }
 
 export interface Plan extends Dims {
-  attrs: LinearAttentionAttrs;
+  attrs: HalfAttrs;
   /** States hold means over the tokens before, not sums: half floats end at 65504. */
   means: boolean;
+  /** Tokens that the initial state is the mean of: 0 where there is none, 1 where it is one of the caller's. */
+  initialTokens: number;
   R: number;
   D: number;
   L: number;
@@ -54,7 +56,7 @@ function chunksOf(tokens: number, L: number): Chunks {
 export const statesGrid = ({B, H, R, D}: Pick<Plan, 'B' | 'H' | 'R' | 'D'>, count: number): Grid =>
   gridOf(B * H * count, R / 2, D / 2);
 
-function planFor(dims: Dims, attrs: LinearAttentionAttrs, L: number): Plan {
+function planFor(dims: Dims, attrs: HalfAttrs, L = dims.r <= 32 ? 32 : 64): Plan {
   const {B, H, Nq, Nk, r, d} = dims;
   const [R, D] = [even(r), even(d + 1)];
   const overQueries = chunksOf(Nq, L);
@@ -65,37 +67,47 @@ function planFor(dims: Dims, attrs: LinearAttentionAttrs, L: number): Plan {
   return {
     ...dims,
     ...{attrs, means: isHalfFloat(), R, D, L, overQueries, overKeys, height},
+    initialTokens: attrs.hasState ? (attrs.meanOf ?? 1) : 0,
     rows: gridOf(B * H * perHead, height, Math.max(R, D) / 2),
     numerators: gridOf(queries, height, D / 2),
     scores: gridOf(queries, height, (attrs.causal ? L / 2 : 0) + 1),
   };
 }
 
+/** States at the edges of all chunks. */
+const statesOf = (plan: Plan): Grid =>
+  statesGrid(plan, Math.max(plan.overQueries.chunks, plan.overKeys.chunks) + 1);
+
+/** What a plan's largest textures hold, by name. Backward's are not larger. */
+const texturesOf = (plan: Plan): {[name: string]: Grid} => ({
+  'mapped queries, keys and values': plan.rows,
+  'chunk states': statesOf(plan),
+  scores: plan.scores,
+});
+
 /**
- * The plan of a call. Chunks are made longer where the states of all of them would not fit into a texture.
- *
- * @throws Error that names the texture where none fits.
+ * The plan of a call, or null where some texture would be too large. Chunks are made longer where the states of all of
+ * them would not fit, as long as the scores, which then grow, do.
  */
-export function planOf(inputs: LinearAttentionInputs, attrs: LinearAttentionAttrs): Plan {
-  const dims = dimsOf(inputs, attrs.dataFormat);
-  const states = (plan: Plan): Grid =>
-    statesGrid(plan, Math.max(plan.overQueries.chunks, plan.overKeys.chunks) + 1);
-  let plan = planFor(dims, attrs, dims.r <= 32 ? 32 : 64);
-  while (!fits(states(plan)) && plan.L < LONGEST_CHUNK) {
-    plan = planFor(dims, attrs, plan.L * 2);
+export function planOf(dims: Dims, attrs: HalfAttrs): Plan | null {
+  let plan = planFor(dims, attrs);
+  while (!fits(statesOf(plan)) && plan.L < LONGEST_CHUNK) {
+    const longer = planFor(dims, attrs, plan.L * 2);
+    if (!fits(longer.scores)) {
+      break;
+    }
+    plan = longer;
   }
-  const textures = {
-    'mapped queries, keys and values': plan.rows,
-    'chunk states': states(plan),
-    scores: plan.scores,
-  };
-  for (const [name, {units, height, width, bands, perBand}] of Object.entries(textures)) {
-    if (!fits({units, height, width, bands, perBand})) {
-      const side = tf.env().getNumber('WEBGL_MAX_TEXTURE_SIZE');
-      throw new Error(
-        `linearAttention: the texture of ${name} needs ${units * height * width} texels, and this device's textures hold ${side} x ${side}; got q [${inputs.q.shape}], k [${inputs.k.shape}], v [${inputs.v.shape}]. Call it on parts of the batch, the heads or (with initialState) the sequence.`,
-      );
+  return Object.values(texturesOf(plan)).every(fits) ? plan : null;
+}
+
+/** Which texture would be too large even for one token of one head, and its sides in texels; null where none. */
+export function hopeless(dims: Dims, attrs: HalfAttrs): {name: string; sides: string} | null {
+  const plan = planFor({...dims, B: 1, H: 1, Nq: 1, Nk: 1}, attrs);
+  for (const [name, grid] of Object.entries(texturesOf(plan))) {
+    if (!fits(grid)) {
+      return {name, sides: `${grid.perBand * grid.height} x ${grid.bands * grid.width}`};
     }
   }
-  return plan;
+  return null;
 }

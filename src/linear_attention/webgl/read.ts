@@ -97,13 +97,13 @@ function finishCode({finish}: Reading, {attrs}: Plan): string {
 function sumsFromMeans({attrs, L}: Plan): string {
   const before = attrs.causal ? `chunk * ${L}` : 'over';
   return `
-  float count = float(max(1, ${before} + ${attrs.hasState ? 1 : 0}));
+  float count = float(max(1, ${before} + initialTokens));
   sum *= count;
   den *= count;`;
 }
 
 export function drawRead(drawing: Drawing, reading: Reading, plan: Plan): TensorInfo {
-  const {B, H, R, D, L, attrs, means, Nk, overQueries, scores} = plan;
+  const {B, H, R, D, L, attrs, means, Nk, initialTokens, overQueries, scores} = plan;
   const {rows, states, outer, inside, tokens, width, finish, mask} = reading;
   const chained = finish.kind === 'chain' && attrs.featureMap !== 'identity' ? finish.phi : null;
   const weights = finish.kind === 'divide' ? finish.scores : inside?.scores;
@@ -124,6 +124,7 @@ export function drawRead(drawing: Drawing, reading: Reading, plan: Plan): Tensor
         heads: H,
         tokens,
         over: Nk,
+        initialTokens,
         chunks: overQueries.chunks,
         slots: states.slots,
         startA: rows.start,

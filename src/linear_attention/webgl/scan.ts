@@ -4,7 +4,7 @@
  * Forward, slot c is the state before chunk c, and slot `chunks` the one after the last. In reverse, slot c is the
  * gradient of the state after chunk c, and slot `chunks` of the one before the first. Many chunks are summed by groups
  * in a pass before. Where half floats store it, a state is the mean over the tokens that it sums (and the initial state
- * as one more): the reader multiplies by their number.
+ * as one more, or as many as it is the mean of): the reader multiplies by their number.
  */
 import type {TensorInfo} from '@tensorflow/tfjs-core';
 import {type Drawing, viewed} from '../../webgl/draw';
@@ -89,7 +89,7 @@ export function drawScan(
   plan: Plan,
   options: ScanOptions,
 ): States {
-  const {B, H, r, d, L, means} = plan;
+  const {B, H, r, d, L, means, initialTokens} = plan;
   const {tokens, chunks, group, groups} = over;
   const {reverse = false, initial, onlyTotal = false} = options;
   const first = onlyTotal ? chunks : 0;
@@ -111,7 +111,7 @@ export function drawScan(
       name: 'attention state scan',
       grids: {C: local, ...(grouped ? {G: grouped} : {})},
       tensors: initial ? {S: viewed(initial.s, [1, B * H, r, d]), Z: viewed(initial.z, [1, B, H, r])} : {},
-      uniforms: {heads: H, tokens, chunks, group, groups, first, slots},
+      uniforms: {heads: H, tokens, chunks, group, groups, first, slots, initialTokens},
       code: `
 ${add('C', plan)}${grouped ? add('G', plan) : ''}${initial ? initialCode(plan) : ''}
 void main() {
@@ -122,8 +122,9 @@ void main() {
   int from = ${reverse ? 'slot < chunks ? slot + 1 : 0' : '0'};
   int to = ${reverse ? 'chunks' : 'slot'};
   vec4 sum = ${initial ? 'initial(bh, 2 * row, 2 * column)' : 'vec4(0.)'};
+  ${initial && means ? 'sum *= float(initialTokens);' : ''}
   ${sum}
-  ${means ? `sum /= float(max(1, min(slot * ${L}, tokens) + ${initial ? 1 : 0}));` : ''}
+  ${means ? `sum /= float(max(1, min(slot * ${L}, tokens) + initialTokens));` : ''}
   setOutput(sum);
 }
 `,
