@@ -30,14 +30,29 @@ function pair(length, cosine) {
   return [u.map((a) => length * a), u.map((a, i) => length * (cosine * a + sine * w[i]))];
 }
 
+/** Directions of one part, the same for every kind and pair: drawing them takes most of the time. */
+const drawn = new Map();
+function directions(part, draws, orthogonal) {
+  const key = `${part} ${orthogonal}`;
+  if (!drawn.has(key)) {
+    const [{initializer}] = featureMaps.favor({numFeatures: draws * D, orthogonal, seed: part}).weights(D, 1);
+    drawn.set(key, initializer);
+  }
+  return tf.tensor(drawn.get(key), [draws * D, D]);
+}
+
 /** Mean squared error of estimates of exp(x.y) with m = D directions, and its own standard error. */
 function meanSquaredError(x, y, kind, orthogonal) {
   const truth = Math.exp(dot(x, y));
   const errors = [];
   for (let part = 0; part * PART < DRAWS; part++) {
     const draws = Math.min(PART, DRAWS);
-    const map = featureMaps.favor({numFeatures: draws * D, kind, orthogonal, seed: part, stabilize: false});
     const estimates = tf.tidy(() => {
+      const map = featureMaps.favor({
+        projection: directions(part, draws, orthogonal),
+        kind,
+        stabilize: false,
+      });
       // The map estimates exp(q.k / sqrt(D)).
       const [q, k] = [x, y].map((v) => tf.mul(tf.tensor(v, [1, 1, 1, D]), D ** 0.25));
       const halves = map.dim(D) / (draws * D);
