@@ -21,12 +21,16 @@ const FN = 'layers.redrawFeatures';
  */
 export function redrawFeatures(model: tfl.LayersModel, seed: number): number {
   checkInteger(FN, 'seed', seed, Number.MIN_SAFE_INTEGER);
-  const layers = [...new Set(flatLayers(model))]
-    .filter((layer) => layer instanceof LinearAttention)
-    .filter(({featureMap}) => featureMap.redraw !== undefined);
+  const layers = redrawable(model);
   check(layers.length > 0, FN, () => 'the model has no LinearAttention layer with a random feature map.');
   layers.forEach((layer, index) => {
     layer.redraw(mixSeed(seed, index));
   });
   return layers.length;
 }
+
+/** The layers of a model whose map has random directions, each once. */
+export const redrawable = (model: tfl.LayersModel): LinearAttention[] =>
+  [...new Set(flatLayers(model))]
+    .filter((layer) => layer instanceof LinearAttention)
+    .filter(({featureMap}) => featureMap.redraw !== undefined);

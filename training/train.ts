@@ -14,6 +14,7 @@ import {type Evaluation, evaluateTokens} from './evaluate';
 import {nextTask} from './event_loop';
 import {type GradientSource, localGradients, type StepGradients} from './gradient_source';
 import type {TrainingEvent} from './progress';
+import {redrawAfter} from './redraw_schedule';
 import {schedule} from './schedule';
 import {type ResolvedTraining, resolveTraining, type TrainOptions} from './train_options';
 import {workerGradients} from './workers';
@@ -201,7 +202,11 @@ class Loop {
 
   /** One update. Throws before it when anything is not finite. */
   private async step(index: number): Promise<TrainingRecord> {
-    const {accumulate, clipNorm} = this.options;
+    const {accumulate, clipNorm, redraw} = this.options;
+    if (redraw !== null) {
+      // Not after the step before: its checkpoint is from before the drawing, and so is a run resumed from it.
+      redrawAfter(this.model, redraw, index);
+    }
     const {losses, sums} = await this.source.gradients(index);
     try {
       const loss = losses.reduce((a, b) => a + b, 0) / accumulate;

@@ -1,9 +1,11 @@
 import type {LayersModel} from '@tensorflow/tfjs-layers';
+import {redrawable} from '../layers/redraw';
 import {check, checkInteger, checkNumber, checkOneOf, checkOptions, show} from '../src/errors';
 import type {CheckpointStore} from './checkpoint_store';
 import {prepareData, type TokenIds} from './data';
 import {checkLanguageModel} from './language_model';
 import type {TrainingProgress} from './progress';
+import {checkRedraw, type RedrawOptions} from './redraw_schedule';
 import {DECAYS, type Decay} from './schedule';
 
 /** Options of `train`. */
@@ -48,6 +50,11 @@ export interface TrainOptions {
    * the wasm backend; where this one is on another, a warning says so.
    */
   workers?: number;
+  /**
+   * New random directions for the layers with the map `favor`, every so many steps, as training.redrawSchedule draws
+   * them. They are drawn before the next step, so that a resumed run has the same. Not with workers. Default: never.
+   */
+  redraw?: RedrawOptions;
 }
 
 const OPTIONS: readonly (keyof TrainOptions)[] = [
@@ -68,6 +75,7 @@ const OPTIONS: readonly (keyof TrainOptions)[] = [
   'signal',
   'onProgress',
   'workers',
+  'redraw',
 ];
 
 /** The options with their defaults, and the data as typed arrays. */
@@ -93,6 +101,7 @@ export interface ResolvedTraining
   validation: Int32Array | null;
   signal: AbortSignal | undefined;
   onProgress: (progress: TrainingProgress) => void;
+  redraw: Required<RedrawOptions> | null;
 }
 
 /** Checks everything that can be checked without touching the model's weights or any file. */
@@ -163,7 +172,32 @@ export function resolveTraining(
     ...prepareData(fn, data, options.validation, all.length, vocabSize),
     signal,
     onProgress,
+    redraw: redrawOf(fn, model, options.redraw, workers),
   };
+}
+
+function redrawOf(
+  fn: string,
+  model: LayersModel,
+  options: RedrawOptions | undefined,
+  workers: number,
+): Required<RedrawOptions> | null {
+  if (options === undefined) {
+    return null;
+  }
+  const redraw = checkRedraw(`${fn}: redraw`, options);
+  check(
+    workers === 1,
+    fn,
+    () =>
+      `expected workers to be 1 with redraw: the other threads would keep the old directions; got ${workers}.`,
+  );
+  check(
+    redrawable(model).length > 0,
+    fn,
+    () => 'redraw was given, and the model has no LinearAttention layer with a random feature map.',
+  );
+  return redraw;
 }
 
 function warmupSteps(fn: string, warmup: number | undefined, steps: number): number {
