@@ -1,5 +1,5 @@
 import type * as tfl from '@tensorflow/tfjs-layers';
-import {check, checkInteger, checkOptions, show} from '../src/errors';
+import {check, checkInteger, checkOptions, checkSignal, show} from '../src/errors';
 import {random} from '../src/random';
 import {type Plan, planOf} from './plan';
 import {checkSampling, type SamplingOptions, sampleToken} from './sampling';
@@ -88,11 +88,7 @@ export function generate(
     fn,
     () => `expected stopTokens to be an array of ids; got ${show(stopTokens)}.`,
   );
-  check(
-    signal === undefined || typeof signal?.addEventListener === 'function',
-    fn,
-    () => `expected signal to be an AbortSignal; got ${show(signal)}.`,
-  );
+  checkSignal(fn, signal);
   const ids = tokenizer === undefined ? prompt : encode(fn, tokenizer, prompt);
   const {values} = readPrefill(fn, ids as TokenInput, undefined, 1, plan);
   check(values.length > 0, fn, () => 'expected a prompt with a token that is not padding; got only id 0.');

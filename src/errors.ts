@@ -105,3 +105,13 @@ export function checkInteger(fn: string, name: string, value: unknown, min = 1):
     () => `expected ${name} to be a whole number of at least ${min}; got ${show(value)}.`,
   );
 }
+
+/** What stops a long run: an AbortSignal of any realm, or nothing. */
+export function checkSignal(fn: string, signal: unknown): asserts signal is AbortSignal | undefined {
+  const {aborted, addEventListener} = (signal ?? {}) as Partial<AbortSignal>;
+  check(
+    signal === undefined || (typeof aborted === 'boolean' && typeof addEventListener === 'function'),
+    fn,
+    () => `expected signal to be an AbortSignal; got ${show(signal)}.`,
+  );
+}

@@ -2,7 +2,7 @@ import * as tf from '@tensorflow/tfjs-core';
 import type * as tfl from '@tensorflow/tfjs-layers';
 import {LinearAttention, SoftmaxAttention} from '../layers';
 import {impliedAttention, softmaxAttention} from '../ops';
-import {check, checkInteger, checkNumber, checkOptions, show} from '../src/errors';
+import {check, checkInteger, checkNumber, checkOptions, checkSignal, show} from '../src/errors';
 import {wasmTraining} from '../src/patches/wasm_training';
 import {mixSeed} from '../src/random';
 import {flatLayers} from '../src/tfjs_layers';
@@ -118,6 +118,7 @@ function resolve(options: DistillOptions, fixedLength: number | null) {
   }
   checkNumber(FN, 'learningRate', learningRate, {min: 0, exclusive: true});
   checkInteger(FN, 'seed', seed, Number.MIN_SAFE_INTEGER);
+  checkSignal(FN, signal);
   check(
     typeof onProgress === 'function',
     FN,

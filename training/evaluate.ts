@@ -1,6 +1,6 @@
 import * as tf from '@tensorflow/tfjs-core';
 import type {LayersModel} from '@tensorflow/tfjs-layers';
-import {checkInteger, checkNumber, checkOptions} from '../src/errors';
+import {checkInteger, checkNumber, checkOptions, checkSignal} from '../src/errors';
 import {batchAt, type TokenIds, toTokens} from './data';
 import {nextTask} from './event_loop';
 import {checkLanguageModel} from './language_model';
@@ -67,6 +67,7 @@ export async function evaluate(
   const {batchSize = 16, length = fixedLength ?? 128, charactersPerToken = 1, signal} = options;
   checkInteger(fn, 'batchSize', batchSize);
   checkInteger(fn, 'length', length);
+  checkSignal(fn, signal);
   checkNumber(fn, 'charactersPerToken', charactersPerToken, {min: 0, exclusive: true});
   if (options.maxWindows !== undefined) {
     checkInteger(fn, 'maxWindows', options.maxWindows);

@@ -2,7 +2,7 @@ import type {LayersModel} from '@tensorflow/tfjs-layers';
 import {LinearAttention} from '../layers';
 import {convert} from '../models';
 import type {FeatureMapLike} from '../ops';
-import {check, checkInteger, checkOptions, show} from '../src/errors';
+import {check, checkInteger, checkOptions, checkSignal, show} from '../src/errors';
 import {flatLayers} from '../src/tfjs_layers';
 import {prepareData, type TokenIds, type TrainingData} from './data';
 import {type DistilledLayer, type DistillOptions, distill} from './distill';
@@ -96,6 +96,7 @@ export async function linearize(
   checkInteger(FN, 'batchSize', batchSize);
   checkInteger(FN, 'length', length);
   checkInteger(FN, 'seed', seed, Number.MIN_SAFE_INTEGER);
+  checkSignal(FN, signal);
   check(typeof onStage === 'function', FN, () => `expected onStage to be a function; got ${show(onStage)}.`);
   const hasOwn =
     data !== null && typeof data === 'object' && 'validation' in data && data.validation !== undefined;

@@ -1,6 +1,6 @@
 import type {LayersModel} from '@tensorflow/tfjs-layers';
 import {redrawable} from '../layers/redraw';
-import {check, checkInteger, checkNumber, checkOneOf, checkOptions, show} from '../src/errors';
+import {check, checkInteger, checkNumber, checkOneOf, checkOptions, checkSignal, show} from '../src/errors';
 import type {CheckpointStore} from './checkpoint_store';
 import {prepareData, type TokenIds} from './data';
 import {checkLanguageModel} from './language_model';
@@ -155,11 +155,7 @@ export function resolveTraining(
     fn,
     () => `expected onProgress to be a function; got ${show(onProgress)}.`,
   );
-  check(
-    signal === undefined || (typeof signal === 'object' && typeof signal?.aborted === 'boolean'),
-    fn,
-    () => `expected signal to be an AbortSignal; got ${show(signal)}.`,
-  );
+  checkSignal(fn, signal);
   const resume = options.resume ?? false;
   check(
     resume !== true || options.checkpoint !== undefined,
