@@ -17,6 +17,9 @@ export interface DirectOptions {
   scale: number;
 }
 
+// The CommonJS build looks names of tfjs up at every use; this one is used five times a step.
+const {Tensor} = tf;
+
 const SHARED = ['featureMap', 'normalize', 'eps', 'scale', 'offset'];
 const named = new Map<string, FeatureMap>();
 
@@ -73,4 +76,4 @@ function pointwiseMap(fn: string, featureMap: unknown): FeatureMap | null {
 
 /** True of a float32 tensor of that rank that was not disposed. */
 export const isLive = (x: unknown, rank: number): x is tf.Tensor =>
-  x instanceof tf.Tensor && x.dtype === 'float32' && x.shape.length === rank && !x.isDisposed;
+  x instanceof Tensor && x.dtype === 'float32' && x.shape.length === rank && !x.isDisposed;
