@@ -46,7 +46,7 @@ const softmax = () => {
 const WAYS = {
   hedgehog: {featureMap: featureMaps.hedgehog()},
   'hedgehog, not distilled': {featureMap: featureMaps.hedgehog(), distill: false},
-  'hedgehog, softmax form': {featureMap: featureMaps.hedgehog({form: 'softmax'})},
+  'hedgehog (softmax form)': {featureMap: featureMaps.hedgehog({form: 'softmax'})},
   'hedgehog, first layer only': {featureMap: featureMaps.hedgehog(), layers: ['block_0_attention']},
   rebased: {featureMap: featureMaps.rebased()},
   taylor2: {featureMap: featureMaps.taylor2()},
@@ -106,9 +106,9 @@ function write(done) {
     ],
     {
       stages: linePlot({
-        title: 'Held-out bits per character by stage (0 softmax, 1 converted, 2 distilled, 3 fine-tuned)',
+        title: 'Bits by stage: 0 softmax, 1 converted, 2 distilled, 3 fine-tuned',
         x: {title: 'stage', include: [0, 3]},
-        y: {title: 'bits per character'},
+        y: {title: 'bits per character, held out'},
         series: Object.entries(results).map(([name, {stages}]) => ({
           name,
           points: stages.map(({stage, bitsPerCharacter}) => [STAGES.indexOf(stage), bitsPerCharacter]),

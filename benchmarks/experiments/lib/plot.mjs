@@ -110,6 +110,7 @@ export function linePlot({title, x, y, series}) {
   const middle = (BOX.top + bottom) / 2;
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" font-family="sans-serif" font-size="12">`,
+    `<title>${escaped(title)}</title>`,
     `<rect width="${WIDTH}" height="${HEIGHT}" fill="white"/>`,
     text(BOX.left, 24, title, 'font-size="15" font-weight="bold"'),
     ...grid,
