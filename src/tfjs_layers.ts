@@ -7,7 +7,7 @@ import type * as tfl from '@tensorflow/tfjs-layers';
 
 /**
  * Lets a compiled model take targets with one dimension less than its output, [B,T] against [B,T,V]. tfjs compares the
- * targets' shape with this private field before it calls the loss.
+ * targets' shape with this private field before it calls the loss. Targets [B] come to it as [B,1].
  */
 export function relaxTargets(model: object): void {
   interface Fields {
@@ -19,7 +19,9 @@ export function relaxTargets(model: object): void {
   if (!Array.isArray(fields.feedOutputShapes)) {
     throw new Error('training.compile: this version of tfjs-layers keeps the target shapes elsewhere.');
   }
-  fields.feedOutputShapes = fields.feedOutputShapes.map((shape) => shape.slice(0, -1).map(() => null));
+  fields.feedOutputShapes = fields.feedOutputShapes.map((shape) =>
+    shape.length === 2 ? [null, 1] : shape.slice(0, -1).map(() => null),
+  );
 }
 
 /** The variables behind a model's trainable weights, each once, in the model's order. */

@@ -37,6 +37,13 @@ const dataset = (batchSize: number) => ({
   },
 });
 
+/** The optimizer's slots are made by its first step, and are no leak. Disposes y. */
+async function makeSlots(model: LayersModel, y: tf.Tensor): Promise<void> {
+  const x = tokens(0);
+  await model.trainOnBatch(x, y);
+  tf.dispose([x, y]);
+}
+
 describeOnBackends('training.compile', () => {
   let undo: () => void;
   let model: LayersModel;
@@ -114,6 +121,55 @@ describeOnBackends('training.compile', () => {
     tf.dispose([x, y]);
   });
 
+  test("'accuracy' is the share of targets whose logit is the largest, also where batch and length are the same", async () => {
+    await makeSlots(model, tokens(1));
+    await expectNoLeak(async () => {
+      training.compile(model, {optimizer, metrics: ['accuracy']});
+      const square = (shift: number) => tf.tidy(() => tf.slice(tokens(shift), [0, 0], [T, T]));
+      const [x, y] = [square(0), square(1)];
+      await model.fit(x, y, {epochs: 3, batchSize: T, verbose: 0});
+      const [loss, got] = model.evaluate(x, y, {batchSize: T}) as tf.Scalar[];
+      const predicted = tf.tidy(() => Array.from(tf.argMax(model.predict(x) as tf.Tensor, -1).dataSync()));
+      const right = predicted.filter((id, i) => id === y.dataSync()[i]).length;
+      expect(got!.dataSync()[0]).toBeCloseTo(right / (T * T), 6);
+      const {history} = await model.fit(x, y, {epochs: 40, batchSize: T, verbose: 0});
+      expect(Object.keys(history).sort()).toEqual(['acc', 'loss']);
+      expect(history['acc']!.at(-1)).toBe(1);
+      tf.dispose([x, y, loss!, got!]);
+    });
+  });
+
+  test('a classifier takes one int32 label a sequence', async () => {
+    const classifier = models.transformer({
+      ...{vocabSize: V, dModel: 8, numLayers: 1, numHeads: 2, causal: false, numClasses: 3, seed: 1},
+    });
+    const own = training.adamW({learningRate: 0.03});
+    training.compile(classifier, {optimizer: own, metrics: 'accuracy'});
+    await makeSlots(classifier, tf.zeros([ROWS, 1], 'int32'));
+    await expectNoLeak(async () => {
+      const x = tokens(0);
+      // Which of three the first token belongs to.
+      const labels = tf.tidy(() => tf.reshape(tf.mod(tf.slice(x, [0, 0], [ROWS, 1]), 3), [ROWS]));
+      const column = tf.reshape(labels, [ROWS, 1]);
+      const want = tf.tidy(
+        () => training.tokenLoss(labels, classifier.predict(x) as tf.Tensor).dataSync()[0]!,
+      );
+      for (const y of [labels, column]) {
+        const [loss, share] = classifier.evaluate(x, y, {batchSize: ROWS}) as tf.Scalar[];
+        expect(loss!.dataSync()[0]).toBeCloseTo(want, 5);
+        tf.dispose([loss!, share!]);
+      }
+      await classifier.fit(x, labels, {epochs: 60, batchSize: ROWS, verbose: 0});
+      const [loss, share] = classifier.evaluate(x, labels) as tf.Scalar[];
+      expect(loss!.dataSync()[0]).toBeLessThan(want / 4);
+      expect(share!.dataSync()[0]).toBe(1);
+      await classifier.trainOnBatch(x, column);
+      tf.dispose([x, labels, column, loss!, share!]);
+    });
+    classifier.dispose();
+    own.dispose();
+  });
+
   test('optimizers of tfjs work by name', async () => {
     await expectNoLeak(async () => {
       const own = sequential({
@@ -134,6 +190,7 @@ describeOnBackends('training.compile', () => {
   });
 
   test('wrong calls are refused by name', () => {
+    const wide = sequential({layers: [layers.reshape({targetShape: [2, 2, 2], inputShape: [8]})]});
     const cases: [() => unknown, RegExp][] = [
       [
         () => training.compile(undefined as never, {optimizer}),
@@ -146,6 +203,14 @@ describeOnBackends('training.compile', () => {
       [() => training.compile(model, {optimizer, loss: 'x'} as never), /unknown option 'loss'/],
       [() => training.compile(model, {} as never), /expected args.optimizer/],
       [() => training.compile(model, {optimizer: 'adamw'}), /adamw/],
+      [
+        () => training.compile(model, {optimizer, metrics: ['accuracy', 'categoricalAccuracy']}),
+        /expected metrics to be 'accuracy' or functions .* got 'categoricalAccuracy'/,
+      ],
+      [
+        () => training.compile(wide, {optimizer}),
+        /expected a model whose output is logits \[B,T,V\] or \[B,V\]; got \[null,2,2,2\]/,
+      ],
     ];
     for (const [call, message] of cases) {
       expect(call).toThrow(message);
