@@ -17,6 +17,7 @@ export const CASES = [
   {name: 'noncausal'},
   {name: 'cpu'},
   {name: 'gemm'},
+  {name: 'relaxed'},
   {
     name: 'training',
     peers: true,
