@@ -1,4 +1,4 @@
-/** The folder of a trained model, which generate and export read. */
+/** The folder of a trained model, which generate and export read, and train starts from. */
 import {existsSync, statSync} from 'node:fs';
 import {join} from 'node:path';
 import {loadModel} from '../training';
@@ -6,8 +6,8 @@ import {Failure} from './errors';
 import {FILES} from './output_folder';
 
 /** Explains a folder that is none. */
-export function checkModelFolder(folder: string): void {
-  const fail = (why: string) => new Failure(`--model ${folder}: ${why}`);
+export function checkModelFolder(folder: string, flag = '--model'): void {
+  const fail = (why: string) => new Failure(`${flag} ${folder}: ${why}`);
   if (!existsSync(folder)) throw fail('there is no such folder.');
   if (!statSync(folder).isDirectory()) throw fail('it is a file; expected the folder that train wrote.');
   if (!existsSync(join(folder, FILES.model))) {

@@ -8,9 +8,11 @@ import {backendInUse, useBackend} from './backend';
 import type {Command} from './command';
 import {EXIT, Failure, UsageError} from './errors';
 import {type Interrupt, onInterrupt} from './interrupt';
+import {checkModelFolder} from './model_folder';
 import {checkFolder, FILES, prepareFolder} from './output_folder';
 import {planSteps} from './plan_steps';
 import {checkUnchanged, readSettings, readTokenizer, writeRunFiles} from './run_file';
+import {startFrom} from './start_from';
 import {readTextFile} from './text_file';
 import {DEFAULT_STEPS, settingsOf, TRAIN_FLAGS, type TrainSettings} from './train_flags';
 import {trainingLog} from './training_log';
@@ -27,6 +29,7 @@ export const trainCommand: Command = {
     'tfjs-linear-attention train --data book.txt --out runs/large --d-model 256 --layers 4 --steps 5000',
     'tfjs-linear-attention train --data book.txt --out runs/book --resume',
     'tfjs-linear-attention train --data book.txt --out runs/softmax --attention softmax --seed 1',
+    'tfjs-linear-attention train --data book.txt --out runs/long --from runs/book --length 1024 --batch 1 --lr 0.001',
   ],
   notes: `The folder gets ${Object.values(FILES).join(', ')}; each is written whole or not at all.
 Ctrl-C stops after the current step and saves; --resume with the same text continues exactly where the last checkpoint
@@ -36,8 +39,9 @@ was, with the run's own settings and backend. --steps, --every, --threads and --
 
 async function run(argv: readonly string[]): Promise<number> {
   const {values, given} = parseFlags('train', TRAIN_FLAGS, argv);
-  const {data, out, resume, overwrite, minutes, backend} = values;
+  const {data, out, from, resume, overwrite, minutes, backend} = values;
   if (resume && overwrite) throw new UsageError('train: give --resume or --overwrite, not both.');
+  if (resume && from !== undefined) throw new UsageError('train: give --resume or --from, not both.');
   if (values['d-model'] % values.heads !== 0) {
     throw new UsageError(
       `train: expected --d-model to be a multiple of --heads (${values.heads}); got ${values['d-model']}.`,
@@ -52,9 +56,14 @@ async function run(argv: readonly string[]): Promise<number> {
     );
   }
   const text = readTextFile('--data', data);
+  if (from !== undefined) checkModelFolder(from, '--from');
   checkFolder(out, {resume, overwrite});
   const settings = resume ? resumed(out, settingsOf(values), given) : settingsOf(values);
-  const tokenizer = resume ? readTokenizer(out) : characterTokenizer(text);
+  const tokenizer = resume
+    ? readTokenizer(out)
+    : from !== undefined
+      ? readTokenizer(from)
+      : characterTokenizer(text);
   const {tokens, held} = split(encode(tokenizer, text, data), settings, data);
   // A resumed run goes on where it ran: other backends give other bits.
   const which = await useBackend(values.threads > 1 ? 'wasm' : settings.backend || undefined);
@@ -64,6 +73,7 @@ async function run(argv: readonly string[]): Promise<number> {
   const started = performance.now();
   const makeModel = () => makeTransformer(settings, tokenizer.vocabSize);
   const model = makeModel();
+  if (from !== undefined) await startFrom(model, from);
   prepareFolder(out, overwrite);
 
   const interrupt = onInterrupt(NOTICE);

@@ -69,6 +69,11 @@ export const TRAIN_FLAGS = {
   },
   seed: {type: 'integer', min: 0, default: 1, describe: 'of the weights, the batches and dropout'},
   backend: {type: 'string', choices: BACKENDS, describe: 'the tfjs backend; default: the fastest that works'},
+  from: {
+    type: 'string',
+    value: 'DIR',
+    describe: 'start from the weights of this trained model, of the same size, in place of random ones',
+  },
   resume: {type: 'boolean', describe: 'continue the run in --out from its checkpoint'},
   overwrite: {type: 'boolean', describe: 'replace the run in --out'},
 } as const satisfies Flags;
@@ -78,6 +83,7 @@ export function settingsOf(values: Parsed<typeof TRAIN_FLAGS>['values']) {
   const {
     data: _data,
     out: _out,
+    from: _from,
     minutes: _minutes,
     resume: _resume,
     overwrite: _overwrite,

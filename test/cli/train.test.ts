@@ -1,6 +1,6 @@
 /** The built command line, as users run it: what training leaves, and that an interruption loses nothing. */
 import {rmSync} from 'node:fs';
-import {buildIfStale, start} from '../helpers/dist';
+import {buildIfStale, run, start} from '../helpers/dist';
 import {Workspace, withFileLimit} from './workspace';
 
 // Programs are started; on a busy machine that takes a while.
@@ -85,6 +85,28 @@ describe('train', () => {
     expect(stderr).toMatch(
       /holds no checkpoint \(checkpoint\.bin is missing\).*--overwrite in place of --resume/,
     );
+  });
+
+  it('starts from the weights of a trained model, with another feature map or kind of attention', async () => {
+    expect((await workspace.train('first', '--steps', '40', '--lr', '0.01', '--every', '40')).code).toBe(0);
+    const from = ['--from', workspace.path('first'), '--lr', '0.0001'];
+    expect((await workspace.train('second', ...from, '--steps', '3', '--feature-map', 'elu')).code).toBe(0);
+    const [first, second] = ['first', 'second'].map((name) => workspace.lines(name, 'log.jsonl'));
+    // Nearly where the first ended, and far from where it began.
+    expect(second![0]!.loss).toBeLessThan((first![0]!.loss + first!.at(-1)!.loss) / 2);
+    expect(second![0]!.loss).not.toBe(first![0]!.loss);
+
+    const other = await workspace.train('third', ...from, '--steps', '1', '--attention', 'softmax');
+    expect(other.code).toBe(0);
+
+    const args = workspace.trainArgs('fourth', ...from);
+    args[args.indexOf('--d-model') + 1] = '16';
+    const {code, stderr} = await run(args);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(
+      /--from .*: its model is of another size: expected the weight .* \[\d+,16\]; got .* \[\d+,8\]/,
+    );
+    expect(workspace.exists('fourth')).toBe(false);
   });
 
   it('shares a step between threads, with the weights that one thread gives', async () => {
