@@ -1,51 +1,52 @@
 /**
- * Trains the page's two models with the command line, linear and softmax, with the same settings and seed, and puts them
- * into public/models. Some minutes of two cores each:
+ * Trains the page's two models with the command line, linear and softmax, with the same settings and seed, and puts
+ * them into public/models. Half an hour of two cores or so:
  *
  *     npm run build && node examples/browser/train_models.mjs
  *
- * `--steps N` changes what it takes; the models in the repository have the default.
+ * Two stages each: the language on windows of 256 characters, then windows of 512. The linear model learns with exp
+ * features, which learn fastest, and changes in the second stage to squared relu's: exp's overflow at positions
+ * far beyond the windows, where rotary turns large negative features into large positive ones.
  */
 import {spawnSync} from 'node:child_process';
 import {copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync} from 'node:fs';
 import {tmpdir} from 'node:os';
 import {join} from 'node:path';
 import {fileURLToPath} from 'node:url';
-import {parseArgs} from 'node:util';
 import {mobyDick} from '../node/moby_dick.mjs';
 
 const path = (relative) => fileURLToPath(new URL(relative, import.meta.url));
-const {values} = parseArgs({
-  options: {
-    steps: {type: 'string', default: '2000'},
-  },
-});
+const SIZE = {layers: 2, 'd-model': 128, heads: 4, seed: 1};
+const STAGES = [
+  {length: 256, batch: 4, steps: 2000, every: 400, lr: 0.004},
+  {length: 512, batch: 2, steps: 300, every: 100, lr: 0.002},
+];
+const MAPS = ['exp', 'squaredRelu'];
+const FILES = ['model.json', 'weights.bin', 'tokenizer.json'];
+
+function train(flags) {
+  const args = Object.entries(flags).flatMap(([name, value]) => [`--${name}`, `${value}`]);
+  const {status} = spawnSync(process.execPath, [path('../../dist/cli.cjs'), 'train', ...args], {
+    stdio: 'inherit',
+  });
+  if (status !== 0) process.exit(status ?? 1);
+}
 
 const folder = mkdtempSync(join(tmpdir(), 'demo-models-'));
 try {
   const data = join(folder, 'moby_dick.txt');
   writeFileSync(data, mobyDick());
   for (const attention of ['linear', 'softmax']) {
-    const run = join(folder, attention);
-    const flags = {
-      ...{data, out: run, attention, steps: values.steps},
-      ...{layers: 2, 'd-model': 128, heads: 4, length: 256, batch: 4},
-      ...{lr: 0.004, every: 400, seed: 1},
-    };
-    const {status} = spawnSync(
-      process.execPath,
-      [
-        path('../../dist/cli.cjs'),
-        'train',
-        ...Object.entries(flags).flatMap(([name, value]) => [`--${name}`, `${value}`]),
-      ],
-      {stdio: 'inherit'},
-    );
-    if (status !== 0) process.exit(status ?? 1);
+    let from = {};
+    for (const [i, stage] of STAGES.entries()) {
+      const out = join(folder, `${attention}-${i}`);
+      const map = attention === 'linear' ? {'feature-map': MAPS[i]} : {};
+      train({data, out, attention, ...map, ...SIZE, ...stage, ...from});
+      from = {from: out};
+    }
     const target = path(`public/models/${attention}`);
     mkdirSync(target, {recursive: true});
-    for (const name of ['model.json', 'weights.bin', 'tokenizer.json'])
-      copyFileSync(join(run, name), join(target, name));
+    for (const name of FILES) copyFileSync(join(from.from, name), join(target, name));
   }
 } finally {
   rmSync(folder, {recursive: true, force: true});

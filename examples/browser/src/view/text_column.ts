@@ -65,10 +65,11 @@ export class TextColumn {
     this.figure('position', count(this.bytes.lastX));
   }
 
-  ended({end, position}: Ended): void {
+  ended({end, position, reason}: Ended): void {
     this.box.setAttribute('aria-busy', 'false');
     const full = `The cache is full after ${count(position)} tokens; it has no room for another.`;
-    this.figure('end', end === 'full' ? full : '');
+    const failed = `Ended at position ${count(position)}: ${reason}`;
+    this.figure('end', end === 'full' ? full : end === 'failed' ? failed : '');
   }
 
   clear(): void {

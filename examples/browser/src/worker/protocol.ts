@@ -57,13 +57,15 @@ export interface Written {
 }
 
 /** Why a side's text ended. */
-export type End = 'length' | 'stopped' | 'full';
+export type End = 'length' | 'stopped' | 'full' | 'failed';
 
 export interface Ended {
   event: 'ended';
   side: Side;
   end: End;
   position: number;
+  /** Why it failed; empty otherwise. */
+  reason: string;
 }
 
 /** What one linear layer's state holds, and how its last query weighs the recent keys. */

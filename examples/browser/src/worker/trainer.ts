@@ -22,7 +22,8 @@ export async function train(
   const {attention, dModel, layers: numLayers, heads: numHeads, seed} = options;
   const model = models.transformer({
     ...{vocabSize: tokenizer.vocabSize, dModel, numLayers, numHeads, attention, seed},
-    ...(attention === 'linear' && {featureMap: 'exp'}),
+    // These features cannot overflow, however far the text goes beyond the length trained on; exp's can.
+    ...(attention === 'linear' && {featureMap: 'squaredRelu'}),
   });
   try {
     let checkpoint = from?.checkpoint ?? null;

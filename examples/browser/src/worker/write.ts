@@ -45,7 +45,9 @@ async function race(
     const writer = writers
       .filter(({end}) => end === null)
       .reduce((least, other) => (other.spent < least.spent ? other : least));
-    const {character, position, milliseconds, bytes} = await writer.advance();
+    const token = await writer.next();
+    if (token === null) continue;
+    const {character, position, milliseconds, bytes} = token;
     const item = news.get(writer.side)!;
     item.text += character;
     item.positions.push(position);
@@ -69,7 +71,10 @@ async function race(
       }
     }
   }
-  for (const {side, end, position} of writers) emit({event: 'ended', side, end: end!, position});
+  for (const side of sides) tell(side);
+  for (const {side, end, position, reason} of writers) {
+    emit({event: 'ended', side, end: end!, position, reason});
+  }
 
   function tell(side: Written['side']): void {
     const item = news.get(side)!;

@@ -15,9 +15,11 @@ export class Writer {
   spent = 0;
   /** Why it ended; null while it goes on. */
   end: End | null = null;
+  /** Why it failed; empty otherwise. */
+  reason = '';
   private readonly stream: generation.Stream;
   private readonly pick: (logits: ArrayLike<number>) => number;
-  private next: Int32Array | number;
+  private latest: Int32Array | number;
   private made = 0;
 
   constructor(
@@ -27,31 +29,42 @@ export class Writer {
   ) {
     const {temperature, topK, seed, prompt} = options;
     this.pick = generation.sampler({temperature, seed, ...(topK > 0 && {topK})});
-    this.next = loaded.tokenizer.encode(prompt);
-    if (this.next.length === 0) {
+    this.latest = loaded.tokenizer.encode(prompt);
+    if (this.latest.length === 0) {
       throw new Error('The prompt has no character that the model knows.');
     }
     this.stream = generation.stream(loaded.model);
   }
 
+  /** The next token; null when it fails, which leaves the other side alone. */
+  async next(): Promise<Token | null> {
+    try {
+      return await this.advance();
+    } catch (error) {
+      this.end = 'failed';
+      this.reason = (error as Error).message;
+      return null;
+    }
+  }
+
   /** Reads what came last (first the prompt), and chooses the next character. */
-  async advance(): Promise<Token> {
+  private async advance(): Promise<Token> {
     const {stream, loaded, options} = this;
     const started = performance.now();
-    const logits = typeof this.next === 'number' ? stream.step(this.next) : stream.prefill(this.next);
+    const logits = typeof this.latest === 'number' ? stream.step(this.latest) : stream.prefill(this.latest);
     let values: ArrayLike<number>;
     try {
       values = await logits.data();
     } finally {
       logits.dispose();
     }
-    this.next = this.pick(values);
+    this.latest = this.pick(values);
     const milliseconds = performance.now() - started;
     this.spent += milliseconds;
     const {position, stateBytes: bytes} = stream;
     if (++this.made === options.characters) this.end = 'length';
     else if ((position + 1) * loaded.facts.bytesPerToken > options.cacheBytes) this.end = 'full';
-    return {character: loaded.tokenizer.decode([this.next]), position, milliseconds, bytes};
+    return {character: loaded.tokenizer.decode([this.latest]), position, milliseconds, bytes};
   }
 
   get position(): number {
