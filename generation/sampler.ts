@@ -1,4 +1,4 @@
-import {checkInteger, checkOptions} from '../src/errors';
+import {check, checkInteger, checkOptions, show} from '../src/errors';
 import {random} from '../src/random';
 import {checkSampling, type SamplingOptions, sampleToken} from './sampling';
 
@@ -19,8 +19,8 @@ export interface SamplerOptions extends SamplingOptions {
  * logits.dispose();
  * ```
  *
- * @returns from logits [V], as numbers, to an id. It throws on NaN, on +Infinity, and when every token is forbidden
- *   (-Infinity).
+ * @returns from logits [V], as numbers, to an id. It throws on NaN, on +Infinity, when every token is forbidden
+ *   (-Infinity), and on what is no array of numbers, such as a tensor.
  * @throws on unknown options and on values out of range.
  */
 export function sampler(options: SamplerOptions = {}): (logits: ArrayLike<number>) => number {
@@ -30,5 +30,12 @@ export function sampler(options: SamplerOptions = {}): (logits: ArrayLike<number
   checkInteger(fn, 'seed', seed, Number.MIN_SAFE_INTEGER);
   checkSampling(fn, options);
   const rng = random(seed);
-  return (logits) => sampleToken(fn, logits, options, rng);
+  return (logits) => {
+    check(
+      ArrayBuffer.isView(logits) || (Array.isArray(logits) && logits.every((x) => typeof x === 'number')),
+      fn,
+      () => `expected logits to be numbers, as \`await logits.data()\` gives; got ${show(logits)}.`,
+    );
+    return sampleToken(fn, logits, options, rng);
+  };
 }

@@ -1,6 +1,6 @@
 /** Models by URL, kept in the browser's cache storage. */
 import type {LayersModel} from '@tensorflow/tfjs-layers';
-import {check, checkOptions, fail, show} from '../src/errors';
+import {check, checkOptions, checkSignal, fail, show} from '../src/errors';
 import {joined, type ModelFile, makeModel, readModelFile, whyNotWeights} from './model_format';
 
 /** Options of `fetchModel`. */
@@ -47,6 +47,7 @@ export async function fetchModel(url: string, options: FetchModelOptions = {}): 
   );
   check(name === false || isName(name), FN, () => `expected cache to be a name or false; got ${show(name)}.`);
   check(typeof fetch === 'function', FN, () => `expected fetch to be a function; got ${show(fetch)}.`);
+  checkSignal(FN, signal);
   const address = absolute(url);
   const files = new Files(name === false ? null : await openCache(name), fetch, version, signal);
 
@@ -134,19 +135,22 @@ class Files {
 
   /** @param orKept Take the kept file, of any version, when there is no network and no version was asked for. */
   async download(address: URL, orKept = false): Promise<Uint8Array> {
-    let response: Response;
+    let bytes: Uint8Array<ArrayBuffer> | null;
+    let status: number;
     try {
       // The browser asks whether what it has is still the newest.
-      response = await this.fetch(address.href, {cache: 'no-cache', signal: this.signal ?? null});
+      const response = await this.fetch(address.href, {cache: 'no-cache', signal: this.signal ?? null});
+      status = response.status;
+      // A connection may end in the middle of the file.
+      bytes = response.ok ? new Uint8Array(await response.arrayBuffer()) : null;
     } catch (error) {
       this.signal?.throwIfAborted();
       const kept = orKept && this.version === undefined ? await this.kept(address) : null;
-      return kept ?? fail(FN, `could not load '${address}': ${(error as Error).message}.`);
+      return kept ?? fail(FN, `could not load '${address}': ${(error as Error)?.message ?? error}.`);
     }
-    if (!response.ok) {
-      fail(FN, `could not load '${address}': the server answered ${response.status}.`);
+    if (bytes === null) {
+      fail(FN, `could not load '${address}': the server answered ${status}.`);
     }
-    const bytes = new Uint8Array(await response.arrayBuffer());
     this.fresh.push({address, bytes});
     return bytes;
   }

@@ -59,7 +59,8 @@ export function readModelFile(fn: string, what: string, bytes: Uint8Array): Mode
 /** Null where the files' contents are the weights of the model; else what is wrong with them. */
 export function whyNotWeights({what, paths, size, checksum}: ModelFile, weights: Uint8Array): string | null {
   if (weights.length !== size) {
-    return `${what} describes ${size} bytes of weights; ${paths.join(', ')} has ${weights.length}.`;
+    const files = paths.join(', ') || 'it names no file and';
+    return `${what} describes ${size} bytes of weights; ${files} has ${weights.length}.`;
   }
   return checksum !== undefined && checksum !== crc32(weights)
     ? `${paths.join(', ')} is damaged, or is not of the same save as ${what}.`

@@ -1,3 +1,4 @@
+import * as tf from '@tensorflow/tfjs-core';
 import {generation, models} from '../../index';
 import {describeOnBackends, expectNoLeak} from '../helpers/backends';
 import {messageOf} from '../helpers/numbers';
@@ -35,6 +36,19 @@ test.each([
   [{heat: 1}, /heat/],
 ])('sampler refuses %o and names the option', (options, pattern) => {
   expect(messageOf(() => generation.sampler(options as object))).toMatch(pattern);
+});
+
+describeOnBackends('sampler refuses logits that are no list of numbers', () => {
+  test.each([
+    ['nothing', () => undefined, /sampler: expected logits to be numbers.*got undefined/],
+    ['a tensor', () => tf.ones([1, 3]), /got a float32 tensor of shape \[1,3\]/],
+    ['rows', () => [[1, 2, 3]], /got \[\[1,2,3\]\]/],
+    ['texts', () => [1, 'x'], /got \[1,'x'\]/],
+  ])('%s', (_name, logits, pattern) => {
+    const given = logits();
+    expect(messageOf(() => generation.sampler()(given as never))).toMatch(pattern);
+    tf.dispose(given as tf.TensorContainer);
+  });
 });
 
 test('sampler refuses logits that are NaN', () => {

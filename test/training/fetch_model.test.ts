@@ -149,6 +149,35 @@ describeOnBackends('fetchModel', () => {
     expect(kept.files.size).toBe(0);
   });
 
+  test.each(['model.json', 'weights.bin'])(
+    'a connection that ends in the middle of %s is an error that names it, unless model.json is kept',
+    async (name) => {
+      const whole = served;
+      const cut = new ReadableStream({
+        pull(controller) {
+          controller.enqueue(new Uint8Array(4));
+          controller.error(new TypeError('terminated'));
+        },
+      });
+      served = (asked) => (asked === name ? new Response(cut) : whole(asked));
+      await expect(load()).rejects.toThrow(
+        new RegExp(`training.fetchModel: could not load 'https:.*${name}.*': terminated`),
+      );
+      expect(kept.files.size).toBe(0);
+      served = whole;
+      await loads(['model.json', 'weights.bin']);
+      served = () => new Response(new ReadableStream({pull: (c) => c.error(new TypeError('terminated'))}));
+      await loads(['model.json']);
+    },
+  );
+
+  test('what fetch throws, or answers, in place of a response is named', async () => {
+    await expect(load({fetch: () => Promise.reject('offline')})).rejects.toThrow(
+      /could not load '.*': offline/,
+    );
+    await expect(load({fetch: async () => undefined})).rejects.toThrow(/training.fetchModel: could not load/);
+  });
+
   test('errors name the file', async () => {
     served = (name) => (name === 'weights.bin' ? new Response('', {status: 404}) : new Response('[]'));
     await expect(load()).rejects.toThrow(/'https:.*model.json.*' is not a model in tfjs's layers format/);
@@ -161,6 +190,9 @@ describeOnBackends('fetchModel', () => {
     );
     await expect(load({version: 5})).rejects.toThrow(/expected version to be a text; got 5/);
     await expect(load({cache: ''})).rejects.toThrow(/expected cache to be a name or false; got ''/);
+    await expect(load({signal: 5})).rejects.toThrow(
+      /fetchModel: expected signal to be an AbortSignal; got 5/,
+    );
     await expect(load({vresion: '1'})).rejects.toThrow(/unknown option 'vresion'/);
   });
 });

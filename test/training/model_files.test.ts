@@ -155,6 +155,13 @@ describeOnBackends('model files', () => {
     ['no manifest', () => write({...read(), weightsManifest: undefined}), /it has no weightsManifest/],
     ['a manifest of nothing', () => write({...read(), weightsManifest: [null]}), /lacks paths or weights/],
     [
+      'a manifest without files',
+      manifest((group) => {
+        group.paths = [];
+      }),
+      /describes \d+ bytes of weights; it names no file and has 0/,
+    ],
+    [
       'a path out of the folder',
       manifest((group) => {
         group.paths = ['../weights.bin'];
