@@ -52,12 +52,13 @@ async function run(argv: readonly string[]): Promise<number> {
   } catch (error) {
     throw new Failure((error as Error).message);
   }
-  const [before, after] = [from, out].map((folder) => statSync(join(folder, FILES.weights)).size) as [
-    number,
-    number,
-  ];
-  const percent = ((100 * after) / before).toFixed(0);
-  console.error(`${out}: ${after} bytes of weights, ${percent}% of the ${before} of ${from}.`);
+  // A model that tfjs wrote has its weights under other names.
+  const [before, after] = [from, out].map(
+    (folder) => statSync(join(folder, FILES.weights), {throwIfNoEntry: false})?.size,
+  );
+  const share =
+    before && after ? `, ${((100 * after) / before).toFixed(0)}% of the ${before} of ${from}` : '';
+  console.error(`${out}: ${after} bytes of weights${share}.`);
   return EXIT.ok;
 }
 

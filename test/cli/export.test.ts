@@ -1,5 +1,5 @@
 /** The built command line exports a model in fewer bytes. */
-import {statSync} from 'node:fs';
+import {cpSync, renameSync, statSync, writeFileSync} from 'node:fs';
 import {buildIfStale, cli, type Ended, run} from '../helpers/dist';
 import {Workspace} from './workspace';
 
@@ -43,6 +43,26 @@ describe('export', () => {
     expect(stderr).toMatch(/export: --out .*copy is not empty \(.*\)\. Give --overwrite, or another folder/);
     expect((await exported('copy', '--quantize', 'uint8', '--overwrite')).code).toBe(0);
     expect(size('copy')).toBeLessThan(size('run') / 2);
+  });
+
+  it('takes a model whose weights have the name that tfjs gives them', async () => {
+    cpSync(workspace.path('run'), workspace.path('shards'), {recursive: true});
+    const [json, shard] = [workspace.path('shards', 'model.json'), 'group1-shard1of1.bin'];
+    writeFileSync(json, workspace.bytes('shards', 'model.json').toString().replace('weights.bin', shard));
+    renameSync(workspace.path('shards', 'weights.bin'), workspace.path('shards', shard));
+    const {code, stderr} = await run([
+      cli,
+      'export',
+      '--model',
+      workspace.path('shards'),
+      '--out',
+      workspace.path('whole'),
+    ]);
+    expect({code, stderr}).toEqual({
+      code: 0,
+      stderr: expect.stringMatching(/whole: \d+ bytes of weights\.\n$/),
+    });
+    expect(workspace.bytes('whole', 'weights.bin').equals(workspace.bytes('run', 'weights.bin'))).toBe(true);
   });
 
   it('never replaces a run, nor takes what is no model or no form', async () => {
