@@ -1,6 +1,7 @@
 /** Every case on every backend that runs in Node: the op with the backend's own kernels, and the composed form. */
 import * as tf from '@tensorflow/tfjs-core';
 import {attrsOf, LinearAttentionGrad} from '../src/linear_attention/spec';
+import {inSubset} from './browser/subset';
 import {CASES, type ConformanceCase} from './conformance/cases';
 import {goldenList} from './conformance/golden_case';
 import {runCase} from './conformance/run_case';
@@ -28,7 +29,9 @@ describeOnBackends('the composed form', () => {
 });
 
 describeOnBackends('the composed form, cut in halves', () => {
-  test.each([...CASES, ...GOLDEN].map((c) => [c.id, c] as const))('%s', async (_, testCase) => {
+  // The browsers' subset covers every option. Where a call is cut does not depend on its widths, which take the time.
+  const small = [...CASES, ...GOLDEN].filter((c) => inSubset(c) && c.dims.r * c.dims.d <= 200);
+  test.each(small.map((c) => [c.id, c] as const))('%s', async (_, testCase) => {
     expect(await runCase(testCase, {form: 'halves'})).toEqual([]);
   });
 }, ['cpu']);
