@@ -9,6 +9,7 @@ import {
 } from '../ops';
 import {type FeatureMapLike, featureMapFromConfig, resolveFeatureMap} from '../ops/feature_maps';
 import {applyFeatureMap} from '../ops/feature_maps/apply';
+import {limited} from '../ops/feature_maps/limited';
 import type {FeatureMap} from '../ops/feature_maps/types';
 import {segmentLength} from '../ops/segmented_attention';
 import {check, checkBoolean, checkInteger, checkNumber} from '../src/errors';
@@ -53,7 +54,8 @@ export interface LinearAttentionArgs extends AttentionArgs {
  * tfjs hands a layer the first input's mask only, so the key mask of cross attention is a further input; so is one that
  * comes from outside a nested model. Masks of queries change no values and are passed on.
  *
- * rotary 'input' turns q and k before the map. 'numerator' (RoFormer, section 3.3) turns the features in the numerator
+ * rotary 'input' turns q and k before the map; with 'exp' what comes out is limited to 30, where exp would soon overflow.
+ * 'numerator' (RoFormer, section 3.3) turns the features in the numerator
  * and leaves the denominator as it is.
  *
  * ```js
@@ -131,6 +133,17 @@ export class LinearAttention extends AttentionLayer {
       output = linearAttentionOp(q, k, v, {...more, dataFormat: 'BNHD'}) as tf.Tensor4D;
     }
     return this.drop(output, training);
+  }
+
+  /**
+   * Turning makes large positive numbers of the large negative ones that exp drives features towards 0 with: beyond the
+   * positions of its training a model would overflow.
+   */
+  protected override rotateInput(heads: Heads, positions: number | Int32Array): Heads {
+    const turned = super.rotateInput(heads, positions);
+    return turned === heads || this.featureMap.pointwise !== 'exp'
+      ? turned
+      : {...turned, q: limited(turned.q), k: limited(turned.k)};
   }
 
   /** What every kernel call of this layer is given. */

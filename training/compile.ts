@@ -71,13 +71,13 @@ const asIds = (targets: tf.Tensor, logits: tf.Tensor): tf.Tensor =>
     ? tf.reshape(targets, [targets.shape[0]])
     : targets;
 
-const accuracy: Metric = (targets, logits) =>
+const share: Metric = (targets, logits) =>
   tf.tidy(() => {
     const ids = tf.cast(asIds(targets, logits), 'int32');
     return tf.mean(tf.cast(tf.equal(tf.argMax(logits, -1), ids), 'float32'));
   });
 // tfjs calls a metric by its function's name, which a minifier changes.
-Object.defineProperty(accuracy, 'name', {value: 'acc'});
+const accuracy: Metric = Object.defineProperty(share, 'name', {value: 'acc'});
 
 /** tfjs's own 'accuracy' would compare the largest of the targets, without an error where B = T. */
 function metricsOf(fn: string, given: ModelCompileArgs['metrics'] & {}): Metric[] {

@@ -2,13 +2,14 @@ import * as tf from '@tensorflow/tfjs-core';
 import {checkBoolean, checkOneOf, checkOptions} from '../../src/errors';
 import {evenProduct} from '../../src/even_product';
 import {exponential} from '../../src/recomputed';
+import {limited} from './limited';
 import {softmaxOver} from './softmax';
 import type {FeatureMap, FeatureMapContext} from './types';
 import {weightOf} from './weights';
 
 /** Of `featureMaps.hedgehog`. */
 export interface HedgehogConfig {
-  /** 'exp': [exp(y), exp(-y)]. 'softmax': the same divided by its sum over the features. Default 'exp'. */
+  /** 'exp': [exp(y), exp(-y)], exponents above 30 taken as 30. 'softmax': the same divided by its sum over the features. Default 'exp'. */
   form?: 'exp' | 'softmax';
   /** y = x W + b; without, y = x W. Default true. */
   useBias?: boolean;
@@ -40,7 +41,7 @@ export function hedgehog(config: HedgehogConfig = {}): FeatureMap {
       const product = perHead(x, weightOf(fn, ctx, 'W'), headAxis);
       const y = useBias ? tf.add(product, alongHeads(weightOf(fn, ctx, 'b'), x, headAxis)) : product;
       const both = tf.concat([y, tf.neg(y)], x.rank - 1);
-      return form === 'exp' ? exponential(both) : softmaxOver(both, x.rank - 1, null);
+      return form === 'exp' ? exponential(limited(both)) : softmaxOver(both, x.rank - 1, null);
     });
   return {
     name: 'hedgehog',
