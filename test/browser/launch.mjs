@@ -70,7 +70,12 @@ export async function serve(files, headers = {}) {
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
     url: `http://localhost:${server.address().port}`,
-    close: () => new Promise((resolve) => server.close(resolve)),
+    close: () =>
+      new Promise((resolve) => {
+        server.close(resolve);
+        // Chromium opens connections in advance; one that never asked for anything would hold the server for a minute.
+        server.closeAllConnections();
+      }),
   };
 }
 
