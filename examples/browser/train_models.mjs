@@ -5,8 +5,9 @@
  *     npm run build && node examples/browser/train_models.mjs
  *
  * First the language on windows of 256 characters, then windows of 512. The linear model learns with exp features, which
- * learn fastest, and changes then to squared relu's, for which it gets two stages more: exp's overflow at positions far beyond the
- * windows, where rotary turns large negative features into large positive ones.
+ * learn fastest, and changes then to squared relu's, for which it gets two stages more: exp's grow to
+ * their limit at positions far beyond the windows, where rotary turns large negative numbers into large positive ones, and
+ * then a few of them drown the rest. (Trained in windows of 512 with exp to the end it needs as many bits, 3.01.)
  */
 import {spawnSync} from 'node:child_process';
 import {copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync} from 'node:fs';

@@ -22,7 +22,7 @@ export async function train(
   const {attention, dModel, layers: numLayers, heads: numHeads, seed} = options;
   const model = models.transformer({
     ...{vocabSize: tokenizer.vocabSize, dModel, numLayers, numHeads, attention, seed},
-    // These features cannot overflow, however far the text goes beyond the length trained on; exp's can.
+    // These features stay moderate however far the text goes beyond the length trained on; exp's grow to their limit.
     ...(attention === 'linear' && {featureMap: 'squaredRelu'}),
   });
   try {
