@@ -1,7 +1,7 @@
 /**
  * Linear attention on tfjs-node: the native operations, the composed form in TensorFlow's own, the wasm kernels,
- * onnxruntime-node's LinearAttention with a normaliser (where benchmarks/peers is installed) and stock softmax attention,
- * interleaved in one process for each number of threads. B = 1, H = 8, r = d = 64, causal, feature map and normaliser
+ * onnxruntime-node's LinearAttention with a normaliser (where benchmarks/peers is installed), pytorch-fast-transformers
+ * (where BENCH_PYTHON has it), both on one thread only, and stock softmax attention, interleaved in one process for each number of threads. B = 1, H = 8, r = d = 64, causal, feature map and normaliser
  * included. Prints Markdown.
  *
  *     node benchmarks/node.mjs [--quick] [--lengths 1024,4096,16384]
@@ -13,6 +13,7 @@ import {parseArgs} from 'node:util';
 import {load, machine, machineLine} from './lib/machine.mjs';
 import {memoryOfTraining} from './lib/node_memory.mjs';
 import {loadSources} from './lib/sources.mjs';
+import {fastTransformers} from './peers/fast_transformers.mjs';
 
 const {values: flags} = parseArgs({
   options: {
@@ -81,6 +82,24 @@ async function onnxruntimeOrNull() {
   };
 }
 
+/** A maker of runs without and with gradients, or null where Python has no pytorch-fast-transformers. */
+async function fastTransformersOrNull() {
+  const peers = await Promise.all([fastTransformers(), fastTransformers()]);
+  if (peers.includes(null)) return null;
+  const run = (peer) => async () => {
+    await peer.time();
+  };
+  return {
+    async make(values, N) {
+      await Promise.all([peers[0].make(N, R, values.slice(0, 3)), peers[1].make(N, R, values)]);
+      return peers.map(run);
+    },
+    end() {
+      for (const peer of peers) peer.end();
+    },
+  };
+}
+
 /** Nothing is timed that is wrong. */
 function agree(tf, one, other) {
   tf.setBackend('tensorflow');
@@ -100,6 +119,7 @@ async function measure(threads) {
     await tf.ready();
   }
   const onnx = threads === 1 ? await onnxruntimeOrNull() : null;
+  const python = threads === 1 ? await fastTransformersOrNull() : null;
   console.log(`### ${threads} thread${threads > 1 ? 's' : ''}\n`);
   console.log('| | N | best ms | median ms | GFLOP/s (best) |\n|---|---|---|---|---|');
   for (const N of flags.lengths.split(',').map(Number)) {
@@ -138,6 +158,11 @@ async function measure(threads) {
     if (onnx !== null) {
       contenders.push({name: 'onnxruntime-node, normalised', run: await onnx(values, N)});
     }
+    if (python !== null) {
+      const [plain, gradients] = await python.make(values, N);
+      contenders.push({name: 'fast-transformers forward', run: plain});
+      contenders.push({name: 'fast-transformers forward + backward', run: gradients});
+    }
     const times = await takeTurns(
       tf,
       contenders,
@@ -148,12 +173,13 @@ async function measure(threads) {
       console.log(`| ${name} | ${N} | ${best.toFixed(2)} | ${middle.toFixed(2)} | ${rate} |`);
     }
     const best = (name) => times.get(name)?.best ?? Number.NaN;
-    const over = (name) => (best(name) / best('native forward')).toFixed(2);
+    const over = (name, ours = 'native forward') => (best(name) / best(ours)).toFixed(2);
     console.log(
-      `| times native forward | ${N} | composed ${over('composed forward')}, wasm ${over('wasm forward')}, onnxruntime-node ${over('onnxruntime-node, normalised')} | backward ${(over('native forward + backward') - 1).toFixed(2)} | |`,
+      `| times native forward | ${N} | composed ${over('composed forward')}, wasm ${over('wasm forward')}, onnxruntime-node ${over('onnxruntime-node, normalised')}, fast-transformers ${over('fast-transformers forward')}, with gradients ${over('fast-transformers forward + backward', 'native forward + backward')} | backward ${(over('native forward + backward') - 1).toFixed(2)} | |`,
     );
     tf.dispose(Object.values(on).flat());
   }
+  python?.end();
   console.log();
 }
 
