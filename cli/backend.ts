@@ -10,7 +10,7 @@ import {hasNative, whyNoNative} from '../src/node/native';
 import {nodeBackend} from '../src/tfjs_node';
 import {Failure, reason} from './errors';
 
-/** Fastest first. */
+/** Fastest first, for models of d = 128 and more. */
 export const BACKENDS = ['node', 'wasm', 'cpu'] as const;
 export type BackendName = (typeof BACKENDS)[number];
 
@@ -72,7 +72,7 @@ export async function useBackend(
   for (const name of order) {
     const fault = await whyNot(name);
     if (fault === null) {
-      const why = faults.length > 0 ? faults.join('; ') : 'the fastest here';
+      const why = faults.length > 0 ? faults.join('; ') : 'usually the fastest here';
       return `${described(name)} (${why}; --backend chooses another)`;
     }
     faults.push(`not ${name}: ${fault}`);

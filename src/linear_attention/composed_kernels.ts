@@ -11,10 +11,9 @@ import {
   inputsOf,
   LinearAttention,
   LinearAttentionGrad,
+  type Live,
 } from './spec';
 import {asSequence, type LinearAttentionStepAttrs, type LinearAttentionStepInputs} from './step';
-
-type Live<T> = {[K in keyof T]: tf.Tensor};
 
 /** Kernels are handed tensors by tfjs's ops, and bare infos by other kernels. */
 export function live<T extends object>(inputs: T): Live<T> {

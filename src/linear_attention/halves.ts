@@ -15,9 +15,9 @@ import {
   LinearAttentionGrad,
   type LinearAttentionGradInputs,
   type LinearAttentionInputs,
+  type Live,
 } from './spec';
 
-type Live<T> = {[K in keyof T]: tf.Tensor};
 type Inputs = Live<LinearAttentionInputs>;
 type GradInputs = Live<LinearAttentionGradInputs>;
 

@@ -4,7 +4,7 @@
  * Letters: B batch, H heads, N length (Nq, Nk), r features, d values. Layouts of q, k, v, output and their
  * gradients follow `dataFormat`: BHND is [B,H,N,.], BNHD is [B,N,H,.]. mask is always [B,Nk], s [B,H,r,d], z [B,H,r].
  */
-import type {NamedAttrMap, NamedTensorMap, TensorInfo} from '@tensorflow/tfjs-core';
+import type {NamedAttrMap, NamedTensorMap, Tensor, TensorInfo} from '@tensorflow/tfjs-core';
 import type {PointwiseMap} from '../pointwise';
 
 /** Layout of queries, keys, values and outputs: [B,H,N,.] or [B,N,H,.]. */
@@ -34,6 +34,9 @@ export interface LinearAttentionAttrs {
   /** False: nobody reads s and z, and a kernel may return [1] placeholders for them. */
   returnState?: boolean;
 }
+
+/** Inputs as tensors, which tfjs's ops take; kernels are handed bare infos. */
+export type Live<T> = {[K in keyof T]: Tensor};
 
 /** All six are always present (tfjs's tape cannot save an omitted input). mask is float32, 1 keeps and 0 drops. */
 export interface LinearAttentionInputs {
