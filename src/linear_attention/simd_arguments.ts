@@ -82,6 +82,7 @@ const FIELDS = [
   'zeros',
   'spare',
   'pairs',
+  'partial',
   'gathered',
   'factors',
   'table',
@@ -155,6 +156,7 @@ export function planOf({H, Nq, Nk, r, d}: Dims, attrs: LinearAttentionAttrs, bac
   take('keys', block * heads * rows * 4);
   if (backward) {
     take('transposed', heads * state);
+    take('partial', 4 * row);
   } else if (long) {
     take('stateLocal', state);
   }

@@ -86,7 +86,6 @@ export class SimdAttention {
         this.run('backwardQueriesCausal', b, h, heads, Nq);
         for (let i = 0; i < heads; i++) {
           this.loadState('state', i, this.finalGradient('dS', b, h + i), false);
-          this.loadState('transposed', i, this.finalGradient('dS', b, h + i), true);
           this.loadZ('z', i, this.finalGradient('dZ', b, h + i));
         }
         this.run('backwardKeysCausal', b, h, heads, Nk, true);

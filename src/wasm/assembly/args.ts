@@ -37,7 +37,7 @@ export class Args {
 
   /** Per head: a packed state (state.ts), [rows, columns] forward and the gradient of the same backward. */
   state: usize;
-  /** Per head: a packed state [columns, rows], backward only. */
+  /** Per head: a packed state [columns, rows], backward only (causal: in the pass over queries). */
   transposed: usize;
   /** Per head [rows]: sum phi(k); backward, in the pass over keys, the sum of e phi(q), see backward.ts. */
   z: usize;
@@ -60,6 +60,8 @@ export class Args {
   spare: usize;
   /** 16 bytes for each of max(rows, columns): see pairs.ts. */
   pairs: usize;
+  /** Causal backward: 16 bytes for each of `rows`, see core_both_sides.ts. */
+  partial: usize;
   /** Two times 64 rows of max(rows, columns), see products.ts. */
   gathered: usize;
   /** Two numbers that outputs are multiplied by, 1 unless a pass writes them. */

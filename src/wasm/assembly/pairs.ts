@@ -24,8 +24,19 @@ export function interleave(r0: usize, r1: usize, r2: usize, r3: usize, pairs: us
   }
 }
 
+/** One token's two rows side by side: pairs[i] = [r0[i], r1[i]]. */
+export function interleaveTwo(r0: usize, r1: usize, pairs: usize, rows: i32): void {
+  const end = r0 + ((<usize>rows) << 2);
+  for (; r0 < end; r0 += 16, r1 += 16, pairs += 32) {
+    const first = v128.load(r0);
+    const second = v128.load(r1);
+    v128.store(pairs, v128.shuffle<f32>(first, second, 0, 4, 1, 5));
+    v128.store(pairs, v128.shuffle<f32>(first, second, 2, 6, 3, 7), 16);
+  }
+}
+
 /**
- * The same for keys and queries. Adds each key to `zLocal`, and returns the two denominators q.(z + zLocal) in the two
+ * `interleave` of two tokens' keys and queries. Adds each key to `zLocal`, and returns the two denominators q.(z + zLocal) in the two
  * halves of a 64-bit number. Sums are kept per block first, so that a long sequence rounds seldom.
  */
 export function interleaveAndSum(
@@ -77,29 +88,6 @@ export function sumAndScale(
     v128.store(o1, f32x4.mul(first, after1));
     v128.store(o2, f32x4.mul(second, after2));
     v128.store(z, after2);
-  }
-}
-
-/** o1 = w + e1 q1, o2 = o1 + e2 q2, and w becomes o2. */
-export function sumScaled(
-  w: usize,
-  q1: usize,
-  q2: usize,
-  e1: f32,
-  e2: f32,
-  o1: usize,
-  o2: usize,
-  count: i32,
-): void {
-  const end = w + ((<usize>count) << 2);
-  const first = f32x4.splat(e1);
-  const second = f32x4.splat(e2);
-  for (; w < end; w += 16, q1 += 16, q2 += 16, o1 += 16, o2 += 16) {
-    const after1 = multiplyAdd(v128.load(w), first, v128.load(q1));
-    const after2 = multiplyAdd(after1, second, v128.load(q2));
-    v128.store(o1, after1);
-    v128.store(o2, after2);
-    v128.store(w, after2);
   }
 }
 
