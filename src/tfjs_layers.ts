@@ -79,3 +79,46 @@ export function uncountUse(layer: tfl.layers.Layer): void {
     fields._refCount--;
   }
 }
+
+/**
+ * Calls f, which must do its work before it returns, and frees the tensors it left. `discard` disposes the variables
+ * that it made: a layer's weights belong to the layer, and nobody holds those of a model whose building failed.
+ */
+export function collectVariables<T>(f: () => T): {result: T; discard: () => void} {
+  const engine = tf.engine();
+  const before = new Set(Object.values(engine.registeredVariables));
+  let made: tf.Variable[] = [];
+  const discard = () => {
+    for (const variable of made) {
+      variable.dispose();
+    }
+  };
+  engine.startScope('collectVariables');
+  try {
+    return {result: f(), discard};
+  } finally {
+    engine.endScope();
+    made = Object.values(engine.registeredVariables).filter((variable) => !before.has(variable));
+  }
+}
+
+/**
+ * Calls f, in which models of that class are made of their config with zeros for weights: drawing first values takes
+ * long, and those of a saved model are overwritten. tfjs does so in loadLayersModel alone.
+ */
+export function withZeroWeights<T>(className: unknown, f: () => T): T {
+  type Entry = [unknown, (cls: unknown, config: unknown, customObjects: unknown, zeros?: boolean) => unknown];
+  const {classNameMap} = tf.serialization.SerializationMap.getMap();
+  const map = classNameMap as unknown as {[className: string]: Entry | undefined};
+  const entry = typeof className === 'string' && Object.hasOwn(map, className) ? map[className] : undefined;
+  if (entry === undefined) {
+    return f();
+  }
+  const [cls, fromConfig] = entry;
+  map[className as string] = [cls, (...[of, config, custom]) => fromConfig(of, config, custom, true)];
+  try {
+    return f();
+  } finally {
+    map[className as string] = entry;
+  }
+}

@@ -34,7 +34,7 @@ const VERSION = 'x-model-version';
  * ```
  *
  * @param url Absolute, or relative to the page.
- * @throws Error that names the file and what is wrong with it; nothing of a damaged model is kept.
+ * @throws Error that names the file and what is wrong with it; nothing of a damaged model is kept, no tensor left behind.
  */
 export async function fetchModel(url: string, options: FetchModelOptions = {}): Promise<LayersModel> {
   checkOptions(FN, options, ['version', 'cache', 'signal', 'fetch']);

@@ -80,7 +80,7 @@ export async function saveModel(
  * const model = await training.loadModel('my-model');
  * ```
  *
- * @throws Error that names the file and what is wrong with it.
+ * @throws Error that names the file and what is wrong with it; no tensor is left behind.
  */
 export async function loadModel(folder: string): Promise<LayersModel> {
   const fn = 'training.loadModel';

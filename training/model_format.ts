@@ -1,7 +1,8 @@
 /** tfjs's layers format: what is checked of a model.json before anything is made of it, wherever it comes from. */
 import * as tf from '@tensorflow/tfjs-core';
-import {type LayersModel, loadLayersModel} from '@tensorflow/tfjs-layers';
+import {type LayersModel, models} from '@tensorflow/tfjs-layers';
 import {fail, show} from '../src/errors';
+import {collectVariables, withZeroWeights} from '../src/tfjs';
 import {crc32} from './crc32';
 import {QUANTIZATIONS, type Quantization} from './quantize';
 import {isObject, parseJson} from './safe_json';
@@ -67,22 +68,32 @@ export function whyNotWeights({what, paths, size, checksum}: ModelFile, weights:
     : null;
 }
 
-/** Makes the model of checked files. */
+/** Makes the model of checked files. Leaves no tensor behind where tfjs refuses them. */
 export async function makeModel(
   fn: string,
   {what, topology, specs, metadata}: ModelFile,
   weights: Uint8Array<ArrayBuffer>,
 ): Promise<LayersModel> {
+  const root = ((topology as {model_config?: object}).model_config ?? topology) as {class_name?: unknown};
+  // Without weights to fetch the promise is settled when modelFromJSON returns.
+  const {result: building, discard} = collectVariables(() =>
+    withZeroWeights(root.class_name, () =>
+      models.modelFromJSON({modelTopology: topology} as tf.io.ModelJSON),
+    ),
+  );
   try {
-    return await loadLayersModel(
-      tf.io.fromMemory({
-        modelTopology: topology,
-        weightSpecs: specs,
-        weightData: weights.buffer,
-        ...(metadata === undefined ? {} : {userDefinedMetadata: metadata}),
-      }),
-    );
+    const model = await building;
+    tf.tidy(() => {
+      const tensors = tf.io.decodeWeights(weights.buffer, specs);
+      const own = specs.filter(({group}) => group !== 'optimizer');
+      model.loadWeights(Object.fromEntries(own.map(({name}) => [name, tensors[name]])));
+    });
+    if (metadata !== undefined) {
+      model.setUserDefinedMetadata(metadata);
+    }
+    return model;
   } catch (error) {
+    discard();
     fail(fn, `tfjs could not make the model of ${what}: ${(error as Error).message}`);
   }
 }

@@ -2,6 +2,7 @@
 import {mkdtempSync, readFileSync, rmSync} from 'node:fs';
 import {tmpdir} from 'node:os';
 import {join} from 'node:path';
+import * as tf from '@tensorflow/tfjs-core';
 import type {LayersModel} from '@tensorflow/tfjs-layers';
 import {training} from '../../index';
 import {describeOnBackends, expectNoLeak} from '../helpers/backends';
@@ -117,6 +118,20 @@ describeOnBackends('fetchModel', () => {
     for (const [url, file] of kept.files) if (url.includes('weights')) file.bytes[50]! ^= 1;
     await loads(['weights.bin'], {version: '1'});
     await loads([], {version: '1'});
+  });
+
+  test('a model that tfjs cannot make is refused, and nothing is left behind', async () => {
+    const whole = served;
+    served = async (name) => {
+      const response = await whole(name);
+      return name === 'weights.bin'
+        ? response
+        : new Response((await response.text()).replace('"output_layers":[["', '"output_layers":[["no_'));
+    };
+    const {numTensors, numBytes} = tf.memory();
+    await expect(load()).rejects.toThrow(/tfjs could not make the model of 'https:/);
+    expect(tf.memory()).toMatchObject({numTensors, numBytes});
+    expect(kept.files.size).toBe(0);
   });
 
   test('nothing of a damaged model is kept', async () => {

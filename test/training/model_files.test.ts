@@ -3,7 +3,7 @@ import {mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync
 import {tmpdir} from 'node:os';
 import {join} from 'node:path';
 import * as tf from '@tensorflow/tfjs-core';
-import {type LayersModel, loadLayersModel} from '@tensorflow/tfjs-layers';
+import {type LayersModel, loadLayersModel, models} from '@tensorflow/tfjs-layers';
 import {training} from '../../index';
 import {describeOnBackends, expectNoLeak} from '../helpers/backends';
 import {transformer, weightsOf} from './small_model';
@@ -232,14 +232,47 @@ describeOnBackends('model files', () => {
       /tfjs could not make the model/,
     ],
     [
+      'a weight that no layer has',
+      manifest((group) => {
+        group.weights[0]!['name'] = 'other';
+      }),
+      /tfjs could not make the model of '.*': Provided weight data has no target variable: other/,
+    ],
+    [
+      'an output that no layer makes',
+      () => write(JSON.stringify(read()).replace('"output_layers":[["', '"output_layers":[["no_')),
+      /tfjs could not make the model of '.*': /,
+    ],
+    [
       'an unknown layer',
       () => write(JSON.stringify(read()).replaceAll('LinearAttention', 'NoSuchLayer')),
       /tfjs could not make the model of '.*': Unknown layer: NoSuchLayer/,
     ],
   ];
-  test.each(damages)('%s: refused with the reason', async (_, damage, message) => {
-    damage();
-    await expect(training.loadModel(folder)).rejects.toThrow(message);
+  test.each(damages)(
+    '%s: refused with the reason, and nothing is left behind',
+    async (_, damage, message) => {
+      damage();
+      const {numTensors, numBytes} = tf.memory();
+      await expect(training.loadModel(folder)).rejects.toThrow(message);
+      expect(tf.memory()).toMatchObject({numTensors, numBytes});
+    },
+  );
+
+  test('after a refusal models are made, and drawn, as before', async () => {
+    write(JSON.stringify(read()).replaceAll('LinearAttention', 'NoSuchLayer'));
+    await expect(training.loadModel(folder)).rejects.toThrow();
+    await training.saveModel(model, folder);
+    const same = await training.loadModel(folder);
+    expect(logits(same)).toEqual(logits(model));
+    const drawn = await models.modelFromJSON({modelTopology: model.toJSON(null, false)} as tf.io.ModelJSON);
+    expect(
+      weightsOf(drawn)
+        .flat()
+        .some((value) => value !== 0 && value !== 1),
+    ).toBe(true);
+    same.dispose();
+    drawn.dispose();
   });
 
   test('wrong calls are refused by name', async () => {
