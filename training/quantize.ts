@@ -59,7 +59,7 @@ function checkValues(fn: string, name: string, values: Float32Array, dtype: Quan
   }
 }
 
-/** Whole numbers that divide the values' range evenly. 0 stays 0 where the range holds it. */
+/** Whole numbers that divide the values' range evenly. 0 stays 0 where the range holds it; all that is read is finite. */
 function levels(values: Float32Array, dtype: 'uint16' | 'uint8') {
   const [top, numbers] =
     dtype === 'uint8' ? [255, new Uint8Array(values.length)] : [65535, new Uint16Array(values.length)];
@@ -70,8 +70,11 @@ function levels(values: Float32Array, dtype: 'uint16' | 'uint8') {
   }
   const scale = high > low ? (high - low) / top : 1;
   const min = low <= 0 && high >= 0 && high > low ? -Math.round(-low / scale) * scale : low;
+  // Steps through 0 reach up to half a step beyond the values, which float32 may not hold.
+  const fits = (q: number) => Number.isFinite(Math.fround(q * scale + min));
+  const [first, last] = [fits(0) ? 0 : 1, fits(top) ? top : top - 1];
   for (let i = 0; i < values.length; i++) {
-    numbers[i] = Math.min(top, Math.max(0, Math.round((values[i] - min) / scale)));
+    numbers[i] = Math.min(last, Math.max(first, Math.round((values[i] - min) / scale)));
   }
   return {numbers, scale, min};
 }

@@ -89,6 +89,29 @@ describeOnBackends('quantized models', () => {
     expect(decoded(Float32Array.of(2.5, 2.5), 'uint8')).toEqual([2.5, 2.5]);
   });
 
+  test.each(['uint8', 'uint16'] as const)('%s: the largest float32 numbers stay finite', (dtype) => {
+    const largest = 2 ** 128 - 2 ** 104;
+    const step = (2 * largest) / (dtype === 'uint8' ? 255 : 65535);
+    for (const ends of [
+      [-largest, largest],
+      [-largest, largest * 0.99],
+      [-0.98 * largest, largest],
+      [0, largest],
+      [-largest, -0.5 * largest],
+    ]) {
+      const values = Float32Array.of(...ends, 0);
+      const spec = {name: 'w', shape: [3, 1], dtype: 'float32' as const};
+      const {specs, bytes} = quantizeWeights('test', [spec], values.slice().buffer, dtype);
+      const decoded = tf.tidy(() =>
+        Array.from(tf.io.decodeWeights(Uint8Array.from(bytes).buffer, specs)['w'].dataSync()),
+      );
+      expect(decoded[2]).toBe(0);
+      decoded.forEach((value, i) => {
+        expect(Math.abs(value - values[i])).toBeLessThanOrEqual(step);
+      });
+    }
+  });
+
   test('halves of many numbers are as near as halves can be', () => {
     const {uniform: next} = random(1);
     const values = Float32Array.from(
