@@ -1,6 +1,7 @@
 /** The folder that a training run writes: made, and proven writable, before any work is done. */
-import {existsSync, mkdirSync, rmSync, statSync, writeFileSync} from 'node:fs';
+import {existsSync, rmSync, statSync, writeFileSync} from 'node:fs';
 import {join} from 'node:path';
+import {makeFolders} from '../training/folders';
 import {Failure, reason, UsageError} from './errors';
 
 /** What a run leaves in its folder. */
@@ -46,7 +47,7 @@ export function checkFolder(path: string, {resume, overwrite}: {resume: boolean;
 /** Makes the folder, proves that it can be written, and removes the run that is to be replaced. */
 export function prepareFolder(path: string, replace: boolean): void {
   try {
-    mkdirSync(path, {recursive: true});
+    makeFolders('train', path);
     const probe = join(path, `.write-test-${process.pid}`);
     try {
       writeFileSync(probe, 'x');

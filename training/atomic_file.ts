@@ -1,4 +1,5 @@
 import {fail} from '../src/errors';
+import {makeFolders} from './folders';
 import {type NodeModule, nodeBuiltin} from './node_builtin';
 
 /** Node cannot read larger files in one piece. */
@@ -17,7 +18,7 @@ export function writeFilesAtomically(fn: string, files: readonly {path: string; 
   try {
     for (const {path, bytes, temporary} of renames) {
       current = path;
-      fs.mkdirSync(dirname(path), {recursive: true});
+      makeFolders(fn, dirname(path));
       const file = fs.openSync(temporary, 'w');
       try {
         let written = 0;
@@ -50,7 +51,7 @@ export function checkWritable(fn: string, path: string): void {
   const {dirname} = nodeBuiltin(fn, 'writing files', 'node:path');
   const probe = `${path}.${process.pid}.tmp`;
   try {
-    fs.mkdirSync(dirname(path), {recursive: true});
+    makeFolders(fn, dirname(path));
     fs.writeFileSync(probe, '');
   } catch (error) {
     fail(fn, `cannot write '${path}': ${(error as Error).message}.`);

@@ -1,5 +1,5 @@
 /** Wrong use of the built command line: the exit code, what it says, and that nothing was made or changed. */
-import {cpSync, mkdirSync} from 'node:fs';
+import {cpSync, existsSync, mkdirSync} from 'node:fs';
 import {buildIfStale, cli, run} from '../helpers/dist';
 import {TEXT, Workspace} from './workspace';
 
@@ -88,6 +88,11 @@ describe('the command line refuses', () => {
     const below = await workspace.train('text.txt/below', '--steps', '1');
     expect(below).toMatchObject({code: 1, stderr: expect.stringMatching(/cannot write in it: .*\(E\w+\)/)});
     expect(workspace.bytes('text.txt').toString()).toBe(TEXT);
+    if (existsSync('/proc/self')) {
+      const proc = await run([cli, 'train', '--data', workspace.text, '--out', '/proc/a/b']);
+      expect(proc.stderr).toContain("--out /proc/a/b: cannot write in it: no folder can be made in '/proc'.");
+      expect(proc.code).toBe(1);
+    }
   });
 
   it.each<[string, (folder: string) => void, string[], number, RegExp]>([

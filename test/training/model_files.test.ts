@@ -1,5 +1,5 @@
 /** Models as folders in tfjs's own format: readable by tfjs, checked when read, written whole or not at all. */
-import {mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync} from 'node:fs';
+import {existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync} from 'node:fs';
 import {tmpdir} from 'node:os';
 import {join} from 'node:path';
 import * as tf from '@tensorflow/tfjs-core';
@@ -96,9 +96,23 @@ describeOnBackends('model files', () => {
     ).toEqual(before);
   });
 
+  test('missing folders are made', async () => {
+    const below = join(folder, 'a', '..', 'b', 'c');
+    await training.saveModel(model, below);
+    expect(readdirSync(join(folder, 'b', 'c')).sort()).toEqual(['model.json', 'weights.bin']);
+    expect(readdirSync(folder).sort()).toEqual(['b', 'model.json', 'weights.bin']);
+  });
+
   test('a folder that cannot be made is an error', async () => {
     await expect(training.saveModel(model, join(folder, 'model.json', 'x'))).rejects.toThrow(
       /training.saveModel: could not write '.*x.weights.bin'/,
+    );
+  });
+
+  // Node's recursive mkdir never returns there.
+  (existsSync('/proc/self') ? test : test.skip)('a folder in /proc is an error', async () => {
+    await expect(training.saveModel(model, '/proc/a/b')).rejects.toThrow(
+      "training.saveModel: could not write '/proc/a/b/weights.bin': no folder can be made in '/proc'.",
     );
   });
 
