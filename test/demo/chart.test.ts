@@ -1,4 +1,5 @@
 /** What the demo page's charts draw. */
+import {spread} from '../../examples/browser/src/chart/labels';
 import {Series} from '../../examples/browser/src/chart/series';
 import {ticks} from '../../examples/browser/src/chart/ticks';
 
@@ -29,6 +30,17 @@ test('a series says where nothing was measured, and starts again when cleared', 
   expect([series.lastX, series.lastY, series.recent(3)]).toEqual([10, 10, 9]);
   series.clear();
   expect([series.length, series.lastX, series.recent(3), series.binned(10, 1)]).toEqual([0, 0, 0, []]);
+});
+
+test.each([
+  ['apart, they stay', [{y: 50}, {y: 90}], [50, 90]],
+  ['the upper one of two that are close gives way', [{y: 90}, {y: 86}], [90, 76]],
+  ['of two at the same height, too', [{y: 90}, {y: 90}], [90, 76]],
+  ['beside one another they stay', [{y: 90}, {y: 90, left: 60, right: 90}], [90, 90]],
+  ['none is above the canvas', [{y: 8}, {y: 10}], [14, 28]],
+  ['a third gives way to both', [{y: 90}, {y: 88}, {y: 80}], [90, 76, 62]],
+])('labels of lines: %s', (_, labels, expected) => {
+  expect(spread(labels.map((label) => ({left: 0, right: 50, ...label})))).toEqual(expected);
 });
 
 test.each([

@@ -109,6 +109,38 @@ describeInBrowser(
       expect(linear.text).toHaveLength('A ☃ b'.length + 20);
     });
 
+    it('says what of the address it does not take, and shows no figure that is not known', async () => {
+      const query = {
+        backend: 'wasm',
+        characters: '1e9',
+        temperature: '-1',
+        topk: 'few',
+        seed: '7',
+        beside: 'no',
+      };
+      const {status, figures, fields, canRestore, after, problems} = await visit<{
+        status: string;
+        figures: Side['figures'];
+        fields: Record<string, string>;
+        canRestore: boolean;
+        after: Pick<Written, 'status'> & Pick<Side, 'figures'>;
+        problems: string[];
+      }>('opens', query);
+      const notes = ['temperature=-1', 'topk=few', 'characters=1e9'];
+      const values = ['0', '0', '100000'];
+      expect(status.replace(/^Ready on wasm after [\d.]+ s\. /, '')).toBe(
+        notes
+          .map((note, i) => `${note} in the address is not a possible value; ${values[i]} is used.`)
+          .join(' '),
+      );
+      expect(fields).toMatchObject({characters: '100000', temperature: '0', 'top-k': '0', seed: '7'});
+      expect(new Set(Object.values(figures))).toEqual(new Set(['\u2013']));
+      expect(canRestore).toBe(false);
+      expect(after.status).toBe('Done: 1 character.');
+      expect(after.figures).toMatchObject({position: '10', '1,000 tokens': '\u2013'});
+      expect(problems).toEqual([]);
+    });
+
     it('starts by the keyboard, stops when told to, and copies what it wrote', async () => {
       const {text, copied, problems} = await visit<{text: string; copied: string; problems: string[]}>(
         'stops',

@@ -4,9 +4,9 @@
  */
 import {launch} from '../browser/launch.mjs';
 import {buildDemo, serveDemo} from './site.mjs';
-import {isAccessible, lacksWebGPU, stops, trains, writes} from './visits.mjs';
+import {isAccessible, lacksWebGPU, opens, stops, trains, writes} from './visits.mjs';
 
-const visits = {writes, stops, lacksWebGPU, trains, isAccessible};
+const visits = {writes, opens, stops, lacksWebGPU, trains, isAccessible};
 
 const [server, {browser, close}] = await Promise.all([buildDemo().then(serveDemo), launch()]);
 

@@ -47,6 +47,24 @@ export async function writes({browser, url}, backend, settings = {}) {
   return result;
 }
 
+/** The page as it opens, before anything is done, and after one character. */
+export async function opens({browser, url}, query) {
+  const {page, seen, close} = await openDemo(browser, url, {query});
+  const result = {
+    status: await textOf(page, '#status'),
+    figures: (await sideOf(page, 'linear')).figures,
+    fields: await page.$$eval('#writing-form [type="number"]', (fields) =>
+      Object.fromEntries(fields.map(({id, value}) => [id, value])),
+    ),
+    canRestore: await page.isEnabled('#run-restore'),
+  };
+  await page.fill('#characters', '1');
+  await writeText(page);
+  const after = {status: await textOf(page, '#status'), figures: (await sideOf(page, 'linear')).figures};
+  await close();
+  return {...result, after, problems: seen.problems};
+}
+
 /** Starts a long text, stops it, and copies it. */
 export async function stops({browser, url}) {
   const {page, seen, close} = await openDemo(browser, url, {

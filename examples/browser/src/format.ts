@@ -2,6 +2,12 @@
 
 export const count = (n: number): string => n.toLocaleString('en-US', {maximumFractionDigits: 0});
 
+/** `1 character`, `2,000 characters`. */
+export const counted = (n: number, noun: string): string => `${count(n)} ${noun}${n === 1 ? '' : 's'}`;
+
+/** In the place of a figure that is not known (yet). */
+export const UNKNOWN = '\u2013';
+
 /** `33.8 kB`, `41.0 MB`: powers of a thousand. */
 export function bytes(n: number): string {
   if (n < 1000) return `${n} B`;

@@ -23,14 +23,17 @@ const compiling = ({done, total}: {done: number; total: number}) =>
   total > 0 && say(`Compiling shaders: ${done} of ${total}.`);
 
 async function start(): Promise<void> {
-  readAddress();
+  const notes = readAddress();
   const started = performance.now();
   // The second worker trains. It is started now, so that nothing is fetched later.
   const [writer, trainer] = [startWorker(), startWorker()];
   const wasm = await wasmFiles();
   const [reports] = await Promise.all([writer.call('start', {wasm}), trainer.call('start', {wasm})]);
 
-  let backend = showBackends(reports, backendInAddress(), (name) => void changeBackend(name));
+  const wanted = backendInAddress();
+  let backend = showBackends(reports, wanted, (name) => void changeBackend(name));
+  if (wanted !== null && wanted !== backend)
+    notes.push(`This browser has no backend ${wanted}; ${backend} is used.`);
   const writing = new WritingPanel(writer, () => backend, say, lockBackends);
 
   async function changeBackend(name: BackendName): Promise<void> {
@@ -65,7 +68,8 @@ async function start(): Promise<void> {
   for (const side of SIDES) await useModel(side, absolute(`models/${side}/`), ORIGIN);
   new TrainingPanel({worker: trainer, backend: () => backend, useModel});
   busy(false);
-  say(`Ready on ${backend} after ${((performance.now() - started) / 1000).toFixed(1)} s.`);
+  const seconds = ((performance.now() - started) / 1000).toFixed(1);
+  say([`Ready on ${backend} after ${seconds} s.`, ...notes].join(' '));
   performance.mark('demo-ready');
   document.body.dataset['ready'] = 'true';
 }

@@ -15,14 +15,25 @@ const FIELDS = {
   cache: 'cache',
 } as const;
 
-/** Takes the address's settings into the form. */
-export function readAddress(): void {
+/** Takes the address's settings into the form. Returns a sentence for each that a field does not take as it is. */
+export function readAddress(): string[] {
   const given = new URLSearchParams(location.search);
+  const notes: string[] = [];
   for (const [name, id] of Object.entries(FIELDS)) {
     const value = given.get(name);
-    if (value !== null) input(id).value = value;
+    if (value === null) continue;
+    const field = input(id);
+    const isText = field.type !== 'number';
+    // The browser warns of what is no number.
+    field.value = isText || Number.isFinite(Number(value)) ? value : '';
+    if (isText) continue;
+    const taken = numberIn(id);
+    if (value.trim() === '' || Number(value) !== taken) {
+      notes.push(`${name}=${value} in the address is not a possible value; ${taken} is used.`);
+    }
   }
   if (given.get('beside') === 'no') input('beside').checked = false;
+  return notes;
 }
 
 /** The backend that the address asks for, in any case. */

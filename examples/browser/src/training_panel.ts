@@ -2,11 +2,11 @@
 import {LineChart} from './chart/line_chart';
 import {Series} from './chart/series';
 import {button, element, input, numberIn} from './dom';
-import {count} from './format';
+import {count, counted} from './format';
 import {download} from './run/download';
 import {readModelFolder} from './run/model_folder';
 import {decodeRun, encodeRun} from './run/run_file';
-import {keepRun, keptRun} from './run/run_store';
+import {hasKeptRun, keepRun, keptRun} from './run/run_store';
 import type {BackendName, ModelFiles, Run, Side, TrainingEvent, TrainingOptions} from './worker/protocol';
 import type {WorkerClient} from './worker_client';
 
@@ -40,6 +40,9 @@ export class TrainingPanel {
     {xLabel: 'step', format: (y) => y.toFixed(1), least: 4},
   );
   private run: Run | null = null;
+  /** Whether this browser keeps a run. */
+  private kept = false;
+  private busy = false;
 
   constructor(private readonly page: Surroundings) {
     element('training-form').addEventListener('submit', (event) => {
@@ -53,6 +56,7 @@ export class TrainingPanel {
     on('run-save', async () => download(encodeRun(this.theRun()), `run-${this.theRun().step}.tfla`));
     on('run-keep', async () => {
       await keepRun(encodeRun(this.theRun()));
+      this.kept = true;
       this.say('Kept in this browser.');
     });
     on('run-restore', async () => {
@@ -63,6 +67,10 @@ export class TrainingPanel {
     input('run-open').addEventListener('change', () => void this.guarded(() => this.open()));
     element('training-text').addEventListener('input', () => this.showActions());
     this.showActions();
+    void hasKeptRun().then((kept) => {
+      this.kept = kept;
+      this.showActions(this.busy);
+    });
   }
 
   private async train(): Promise<void> {
@@ -81,7 +89,7 @@ export class TrainingPanel {
     this.run = await this.page.worker.call('train', {text, options, steps, from}, (event) =>
       this.show(event),
     );
-    this.say(`${count(this.run.step)} steps done, loss ${this.run.losses.at(-1)!.toFixed(3)}.`);
+    this.say(`${counted(this.run.step, 'step')} done, loss ${this.run.losses.at(-1)!.toFixed(3)}.`);
   }
 
   private show({step, steps, loss, validation, charactersPerSecond, secondsLeft}: TrainingEvent): void {
@@ -99,7 +107,7 @@ export class TrainingPanel {
 
   private async write(): Promise<void> {
     const {options, files, step} = this.theRun();
-    await this.page.useModel(options.attention, files, `trained here, ${count(step)} steps`);
+    await this.page.useModel(options.attention, files, `trained here, ${counted(step, 'step')}`);
     this.say(`The ${options.attention} column now writes with this model.`);
   }
 
@@ -126,7 +134,7 @@ export class TrainingPanel {
       this.loss.push(i + 1, loss);
     });
     this.chart.update();
-    this.say(`A run of ${count(run.step)} steps is here; it can be continued.`);
+    this.say(`A run of ${counted(run.step, 'step')} is here; it can be continued.`);
   }
 
   private clearCurves(): void {
@@ -155,8 +163,10 @@ export class TrainingPanel {
   }
 
   private showActions(busy = false): void {
+    this.busy = busy;
     for (const id of ['run-use', 'run-save', 'run-keep']) button(id).disabled = busy || this.run === null;
-    for (const id of ['training-start', 'run-restore']) button(id).disabled = busy;
+    button('training-start').disabled = busy;
+    button('run-restore').disabled = busy || !this.kept;
     input('run-open').disabled = busy;
     button('training-stop').disabled = !busy;
     const continues = this.continued() !== null;

@@ -1,7 +1,7 @@
 /** Writing: the form, the two columns, the charts and the view into the state. */
 import {LineChart} from './chart/line_chart';
 import {button, element, input} from './dom';
-import {bytes, count} from './format';
+import {bytes, count, counted} from './format';
 import {settings, writeAddress} from './settings';
 import {updateTable} from './view/figures_table';
 import {StateView} from './view/state_view';
@@ -87,7 +87,7 @@ export class WritingPanel {
       const {leftOut} = await this.worker.call('write', options, (event) => this.show(event));
       const note =
         leftOut === '' ? '' : ` The models do not know ${[...leftOut].join(' ')}; left out of the prompt.`;
-      this.say(`Done: ${count(this.columns.linear.milliseconds.length)} characters.${note}`);
+      this.say(`Done: ${counted(this.columns.linear.milliseconds.length, 'character')}.${note}`);
     } catch (error) {
       this.say((error as Error).message);
     } finally {
@@ -125,7 +125,7 @@ export class WritingPanel {
     const made = linear.milliseconds.length;
     if (made >= this.said + SAY_EVERY) {
       this.said = made - (made % SAY_EVERY);
-      this.say(`Writing: ${count(this.said)} characters.`);
+      this.say(`Writing: ${counted(this.said, 'character')}.`);
     }
   }
 

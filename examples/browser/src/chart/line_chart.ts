@@ -1,5 +1,6 @@
 /** A small line chart on a canvas: a few series over one axis from 0, drawn again as they grow. */
 import {cssColour, onColoursChange} from '../colours';
+import {spread} from './labels';
 import type {Series} from './series';
 import {ticks} from './ticks';
 
@@ -91,13 +92,12 @@ export class LineChart {
     }
     pen.textAlign = 'right';
     pen.fillText(options.xLabel, width - MARGIN.right, height - 14);
-    this.lines.forEach((line, i) => {
-      this.drawLine(
-        pen,
-        line,
-        curves[i].map((point) => ({x: x(point.x), y: y(point.y)})),
-      );
+    const drawn = this.lines.flatMap((line, i) => {
+      const points = curves[i].map((point) => ({x: x(point.x), y: y(point.y)}));
+      this.drawLine(pen, line, points);
+      return points.length === 0 ? [] : [{line, end: points[points.length - 1]}];
     });
+    this.drawLabels(pen, drawn);
   }
 
   private drawLine(pen: CanvasRenderingContext2D, line: Line, points: Point[]): void {
@@ -115,9 +115,20 @@ export class LineChart {
     pen.beginPath();
     pen.arc(last.x, last.y, 3, 0, 2 * Math.PI);
     pen.fill();
+  }
+
+  private drawLabels(pen: CanvasRenderingContext2D, drawn: {line: Line; end: Point}[]): void {
     pen.textBaseline = 'bottom';
-    pen.textAlign = last.x > MARGIN.left + 90 ? 'right' : 'left';
-    pen.fillText(line.label, last.x + (pen.textAlign === 'right' ? -2 : 6), last.y - 6);
+    pen.textAlign = 'left';
+    const labels = drawn.map(({line, end}) => {
+      const {width} = pen.measureText(line.label);
+      const left = end.x > MARGIN.left + 90 ? end.x - 2 - width : end.x + 6;
+      return {left, right: left + width, y: end.y - 6};
+    });
+    spread(labels).forEach((y, i) => {
+      pen.fillStyle = cssColour(drawn[i].line.colour);
+      pen.fillText(drawn[i].line.label, labels[i].left, y);
+    });
   }
 }
 

@@ -13,6 +13,14 @@ export async function keptRun(): Promise<Uint8Array | null> {
   return found instanceof Uint8Array ? found : null;
 }
 
+/** False too where the browser keeps nothing at all; keeping a run then says why. */
+export async function hasKeptRun(): Promise<boolean> {
+  return inStore('readonly', (store) => store.count(KEY)).then(
+    (runs) => runs !== 0,
+    () => false,
+  );
+}
+
 async function inStore(
   mode: IDBTransactionMode,
   use: (store: IDBObjectStore) => IDBRequest,

@@ -1,6 +1,6 @@
 /** The charts' figures as a table, at doubling positions: for those who do not see the charts, and for copying. */
 import {element, make} from '../dom';
-import {bytes, count, duration} from '../format';
+import {bytes, count, duration, UNKNOWN} from '../format';
 import type {TextColumn} from './text_column';
 
 const FIRST = 16;
@@ -12,7 +12,7 @@ export function updateTable(linear: TextColumn, softmax: TextColumn): void {
     const cells = [linear, softmax].flatMap((column) => {
       const near = (series: TextColumn['bytes']) => series.between(position * 0.9, position * 1.1 + 1);
       const [ms, size] = [near(column.milliseconds), near(column.bytes)];
-      return [ms === null ? 'not reached' : duration(ms), size === null ? '' : bytes(size)];
+      return [ms === null ? 'not reached' : duration(ms), size === null ? UNKNOWN : bytes(size)];
     });
     const head = make('th', {scope: 'row'}, count(position));
     rows.push(make('tr', {}, head, ...cells.map((cell) => make('td', {}, cell))));

@@ -1,7 +1,7 @@
 /** What the state holds: S of each head as a heat map, and the weights that its last query gives to recent characters. */
 import {diverging, onColoursChange} from '../colours';
 import {element, make} from '../dom';
-import {count} from '../format';
+import {counted} from '../format';
 import type {Look} from '../worker/protocol';
 import {drawMatrix} from './heat_map';
 
@@ -40,7 +40,7 @@ export class StateView {
       );
     }
     element('state-caption').textContent =
-      `After ${count(position)} tokens, layer ${look.layer + 1}: ${heads} heads, ${features} features by ${values} values each.`;
+      `After ${counted(position, 'token')}, layer ${look.layer + 1}: ${counted(heads, 'head')}, ${features} features by ${values} values each.`;
     this.drawRecent(look);
   }
 

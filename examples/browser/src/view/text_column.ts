@@ -1,7 +1,7 @@
 /** One side's column: its text as it grows, and its figures. */
 import {Series} from '../chart/series';
 import {element, make} from '../dom';
-import {bytes, count, duration} from '../format';
+import {bytes, count, counted, duration, UNKNOWN} from '../format';
 import type {Ended, ModelFacts, Side, Written} from '../worker/protocol';
 
 /** Tokens over which "now" is taken. */
@@ -27,7 +27,7 @@ export class TextColumn {
   showModel(facts: ModelFacts, origin: string): void {
     const {parameters, featureMap, layers, heads} = facts;
     element(`${this.side}-model`).textContent =
-      `${featureMap === null ? '' : `${featureMap} features, `}${layers} layers of ${heads} heads, ` +
+      `${featureMap === null ? '' : `${featureMap} features, `}${counted(layers, 'layer')} of ${counted(heads, 'head')}, ` +
       `${count(parameters)} weights, ${origin}`;
   }
 
@@ -40,8 +40,9 @@ export class TextColumn {
     this.box.replaceChildren();
     this.newLine(make('span', {className: 'prompt'}, prompt));
     this.box.setAttribute('aria-busy', 'true');
-    for (const name of ['now', 'size', 'position', 'end']) this.figure(name, '');
-    for (const milestone of MILESTONES) this.figure(`to-${milestone}`, '');
+    for (const name of ['now', 'size', 'position']) this.figure(name, UNKNOWN);
+    for (const milestone of MILESTONES) this.figure(`to-${milestone}`, UNKNOWN);
+    this.figure('end', '');
   }
 
   add({text, positions, milliseconds, bytes: sizes}: Written): void {
@@ -67,7 +68,7 @@ export class TextColumn {
 
   ended({end, position, reason}: Ended): void {
     this.box.setAttribute('aria-busy', 'false');
-    const full = `The cache is full after ${count(position)} tokens; it has no room for another.`;
+    const full = `The cache is full after ${counted(position, 'token')}; it has no room for another.`;
     const failed = `Ended at position ${count(position)}: ${reason}`;
     this.figure('end', end === 'full' ? full : end === 'failed' ? failed : '');
   }
