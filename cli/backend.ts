@@ -10,9 +10,28 @@ import {hasNative, whyNoNative} from '../src/node/native';
 import {nodeBackend} from '../src/tfjs_node';
 import {Failure, reason} from './errors';
 
-/** Fastest first, for models of d = 128 and more. */
 export const BACKENDS = ['node', 'wasm', 'cpu'] as const;
 export type BackendName = (typeof BACKENDS)[number];
+
+/**
+ * Backends in the order of their usual speed, and for what. tfjs-node takes longer than wasm to start an operation and
+ * less to do it: small models, and single tokens, are faster on wasm (benchmarks/RESULTS.md, training on tfjs-node).
+ */
+export interface Preference {
+  order: readonly BackendName[];
+  /** Completes 'usually the fastest'. */
+  where: string;
+}
+
+/** From this width on a training step on tfjs-node is faster. */
+const NODE_WIDTH = 128;
+
+export const fastestTraining = (dModel: number): Preference =>
+  dModel < NODE_WIDTH
+    ? {order: ['wasm', 'node', 'cpu'], where: `for models below d = ${NODE_WIDTH}`}
+    : {order: ['node', 'wasm', 'cpu'], where: `for models from d = ${NODE_WIDTH} on`};
+
+export const FASTEST_WRITING: Preference = {order: ['wasm', 'node', 'cpu'], where: 'token by token'};
 
 interface Backend {
   /** tfjs's name for it. */
@@ -54,12 +73,12 @@ export function backendInUse(): BackendName {
 }
 
 /**
- * Makes `wanted` the backend in use, else the first of `order` that works, and returns a few words for the user: which,
- * and why when it was not asked for.
+ * Makes `wanted` the backend in use, else the first in the order of `preference` that works, and returns a few words for
+ * the user: which, and why when it was not asked for.
  */
 export async function useBackend(
   wanted: BackendName | undefined,
-  order: readonly BackendName[] = BACKENDS,
+  {order, where}: Preference = FASTEST_WRITING,
 ): Promise<string> {
   // tfjs's hints about other backends are not for a program's user.
   tf.enableProdMode();
@@ -72,7 +91,7 @@ export async function useBackend(
   for (const name of order) {
     const fault = await whyNot(name);
     if (fault === null) {
-      const why = faults.length > 0 ? faults.join('; ') : 'usually the fastest here';
+      const why = faults.length > 0 ? faults.join('; ') : `usually the fastest ${where}`;
       return `${described(name)} (${why}; --backend chooses another)`;
     }
     faults.push(`not ${name}: ${fault}`);

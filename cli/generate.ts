@@ -3,7 +3,7 @@ import {generate, stream} from '../generation';
 import type {CharacterTokenizer} from '../models';
 import * as patches from '../src/patches';
 import {type Flags, parseFlags} from './args';
-import {BACKENDS, useBackend} from './backend';
+import {BACKENDS, FASTEST_WRITING, useBackend} from './backend';
 import type {Command} from './command';
 import {EXIT, Failure, UsageError} from './errors';
 import {onInterrupt} from './interrupt';
@@ -27,9 +27,6 @@ const FLAGS = {
   backend: {type: 'string', choices: BACKENDS, describe: 'the tfjs backend; default: the fastest that works'},
 } as const satisfies Flags;
 
-/** A step is many small operations, and tfjs-node takes longer than wasm to start one. */
-const FASTEST_STEP = ['wasm', 'node', 'cpu'] as const;
-
 export const generateCommand: Command = {
   name: 'generate',
   summary: 'continues a prompt with a trained model',
@@ -50,7 +47,7 @@ async function run(argv: readonly string[]): Promise<number> {
   checkModelFolder(folder);
   const tokenizer = readTokenizer(folder);
   checkCharacters(prompt, tokenizer);
-  const which = await useBackend(backend, FASTEST_STEP);
+  const which = await useBackend(backend, FASTEST_WRITING);
   if (backend === undefined) console.error(`${which}.`);
   patches.wasmMatMul();
   const model = await load(folder);

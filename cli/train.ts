@@ -4,7 +4,7 @@ import {type CharacterTokenizer, characterTokenizer, transformer} from '../model
 import * as patches from '../src/patches';
 import {progressPrinter, saveModel, type TrainingProgress, type TrainingResult, train} from '../training';
 import {parseFlags} from './args';
-import {backendInUse, useBackend} from './backend';
+import {backendInUse, fastestTraining, useBackend} from './backend';
 import type {Command} from './command';
 import {EXIT, Failure, UsageError} from './errors';
 import {type Interrupt, onInterrupt} from './interrupt';
@@ -66,7 +66,8 @@ async function run(argv: readonly string[]): Promise<number> {
       : characterTokenizer(text);
   const {tokens, held} = split(encode(tokenizer, text, data), settings, data);
   // A resumed run goes on where it ran: other backends give other bits.
-  const which = await useBackend(values.threads > 1 ? 'wasm' : settings.backend || undefined);
+  const asked = values.threads > 1 ? 'wasm' : settings.backend || undefined;
+  const which = await useBackend(asked, fastestTraining(settings['d-model']));
   settings.backend = backendInUse();
   patches.wasmTraining();
   patches.wasmMatMul();

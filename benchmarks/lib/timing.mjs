@@ -1,8 +1,9 @@
 /**
  * Interleaved timing. Every round runs each contender once, so that whatever else the machine does falls on all of them.
  *
- * A contender is {name, run, calls = 1, time?, before?, after?, expect?, tolerance?, tuned?}:
+ * A contender is {name, run, work?, calls = 1, time?, before?, after?, expect?, tolerance?, tuned?}:
  *   run      does the whole work, read-back included, and returns the result as a typed array; may be async
+ *   work     is timed in place of run: the same without read-back, where an operation's own rate is asked for
  *   calls    runs per timing, for work of microseconds; the figure is per run
  *   time     runs once and gives the milliseconds itself, for work in another process
  *   before, after   around each timing and not part of it (patches on and off)
@@ -18,13 +19,13 @@ const QUICK = {warmUps: 1, timings: 3, budget: 300};
 
 const within = (least, value, most) => Math.max(least, Math.min(most, Math.floor(value)));
 
-async function once({run, calls = 1, time, before, after}) {
+async function once({run, work = run, calls = 1, time, before, after}) {
   if (time !== undefined) return time();
   before?.();
   try {
     const started = performance.now();
     for (let i = 0; i < calls; i++) {
-      const result = run();
+      const result = work();
       if (result instanceof Promise) await result;
     }
     return (performance.now() - started) / calls;

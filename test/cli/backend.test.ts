@@ -14,6 +14,12 @@ describe('--backend', () => {
   const onNode = missing === null ? it : it.skip;
   if (missing !== null) console.warn(`SKIPPED: the command line on tfjs-node. ${missing}`);
 
+  /** The arguments of two steps of training that leave the backend to the program. */
+  const withoutBackend = (out: string, ...more: string[]) =>
+    workspace
+      .trainArgs(out, '--steps', '2', ...more)
+      .filter((x, i, all) => x !== '--backend' && all[i - 1] !== '--backend');
+
   beforeAll(() => buildIfStale());
   afterAll(() => workspace.remove());
 
@@ -31,14 +37,19 @@ describe('--backend', () => {
     expect(stderr).toContain('backend node without the native attention operations: TFJS_LINEAR_ATTENTION');
   });
 
-  onNode('nobody asked for one: training takes node, because it is the fastest', async () => {
-    const args = workspace
-      .trainArgs('default', '--steps', '2')
-      .filter((x, i, all) => x !== '--backend' && all[i - 1] !== '--backend');
-    const {code, stderr} = await run(args);
+  onNode('nobody asked for one: training a model of d = 128 takes node, the fastest for it', async () => {
+    const {code, stderr} = await run(withoutBackend('default', '--d-model', '128'));
     expect(code).toBe(0);
     expect(stderr).toContain(
-      '; backend node with the native attention operations (usually the fastest here; --backend chooses another).',
+      '; backend node with the native attention operations (usually the fastest for models from d = 128 on; --backend chooses another).',
+    );
+  });
+
+  it('nobody asked for one: training a small model takes wasm, the fastest for it', async () => {
+    const {code, stderr} = await run(withoutBackend('small'));
+    expect(code).toBe(0);
+    expect(stderr).toContain(
+      '; backend wasm (usually the fastest for models below d = 128; --backend chooses another).',
     );
   });
 
@@ -56,14 +67,11 @@ describe('--backend', () => {
     ];
     const {code, stderr} = await run(args);
     expect(code).toBe(0);
-    expect(stderr).toContain('backend wasm (usually the fastest here; --backend chooses another).');
+    expect(stderr).toContain('backend wasm (usually the fastest token by token; --backend chooses another).');
   });
 
   it('several threads are of wasm, whatever else is there', async () => {
-    const args = workspace
-      .trainArgs('threads', '--steps', '2', '--threads', '2')
-      .filter((x, i, all) => x !== '--backend' && all[i - 1] !== '--backend');
-    const {code, stderr} = await run(args);
+    const {code, stderr} = await run(withoutBackend('threads', '--d-model', '128', '--threads', '2'));
     expect(code).toBe(0);
     expect(stderr).toContain('; backend wasm.');
   });
@@ -78,9 +86,10 @@ describe('--backend', () => {
         mkdirSync(dirname(place), {recursive: true});
         symlinkSync(join(root, 'node_modules', name), place);
       }
-      const [, ...args] = workspace
-        .trainArgs(`${folder}-out`, '--steps', '2', ...more)
-        .filter((x, i, all) => more.length > 0 || (x !== '--backend' && all[i - 1] !== '--backend'));
+      const [, ...args] =
+        more.length > 0
+          ? workspace.trainArgs(`${folder}-out`, '--steps', '2', ...more)
+          : withoutBackend(`${folder}-out`, '--d-model', '128');
       return {project, train: () => run([join(project, 'dist', 'cli.cjs'), ...args])};
     }
     const WASM = '@tensorflow/tfjs-backend-wasm';
@@ -128,10 +137,7 @@ describe('--backend', () => {
         'node24.cjs',
         "Object.defineProperty(process, 'versions', {value: {...process.versions, node: '24.1.0'}});",
       );
-      const args = workspace
-        .trainArgs('node24', '--steps', '2')
-        .filter((x, i, all) => x !== '--backend' && all[i - 1] !== '--backend');
-      const {code, stderr} = await run(['-r', preload, ...args]);
+      const {code, stderr} = await run(['-r', preload, ...withoutBackend('node24', '--d-model', '128')]);
       expect(code).toBe(0);
       expect(stderr).toMatch(/backend wasm \(not node: tfjs-node 4\.22 does not run on Node 23 and later/);
     });

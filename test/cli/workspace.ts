@@ -49,7 +49,7 @@ export class Workspace {
       this.text,
       '--out',
       this.path(out),
-      ...TINY,
+      ...TINY.filter((x, i) => !more.includes(i % 2 === 0 ? x : TINY[i - 1])),
       ...(more.includes('--backend') ? [] : CPU),
       ...more,
     ];
