@@ -1,8 +1,8 @@
 /**
  * Linear attention on tfjs-node: the native operations, the composed form in TensorFlow's own, the wasm kernels,
  * onnxruntime-node's LinearAttention with a normaliser (where benchmarks/peers is installed), pytorch-fast-transformers
- * (where BENCH_PYTHON has it), both on one thread only, and stock softmax attention, interleaved in one process for each number of threads. B = 1, H = 8, r = d = 64, causal, feature map and normaliser
- * included. Prints Markdown.
+ * (where BENCH_PYTHON has it), both on one thread only, and stock softmax attention, interleaved in one process for each
+ * number of threads. B = 1, H = 8, r = d = 64, causal, feature map and normaliser included. Prints Markdown.
  *
  *     node benchmarks/node.mjs [--quick] [--lengths 1024,4096,16384]
  */
@@ -26,16 +26,18 @@ const [HEADS, R] = [8, 64];
 /** Softmax attention is O(N^2): beyond this it says nothing new. */
 const LONGEST_SOFTMAX = 2048;
 
-/** Milliseconds, at best and in the middle, of contenders that take turns. */
-async function takeTurns(tf, contenders, rounds) {
+/**
+ * Milliseconds a call, at best and in the middle, of contenders that take turns. A turn is so many calls in a row, one
+ * figure together: the others' turns leave threads asleep and caches cold, which is not what a millisecond is to measure.
+ */
+async function takeTurns(tf, contenders, rounds, calls) {
   const times = new Map(contenders.map(({name}) => [name, []]));
   for (let round = -2; round < rounds; round++) {
     for (const {name, backend, run} of contenders) {
       if (backend !== undefined) tf.setBackend(backend);
       const started = performance.now();
-      const result = await run();
-      const time = performance.now() - started;
-      tf.dispose(result);
+      for (let call = 0; call < calls; call++) tf.dispose(await run());
+      const time = (performance.now() - started) / calls;
       if (round >= 0) times.get(name).push(time);
     }
   }
@@ -46,6 +48,9 @@ async function takeTurns(tf, contenders, rounds) {
     }),
   );
 }
+
+/** 8 calls at N = 1024 and less, one from 8192 on. */
+const callsOfTurn = (N) => Math.max(1, Math.min(8, Math.round(8192 / N)));
 
 const softmax = (tf, [q, k, v]) =>
   tf.tidy(() => {
@@ -167,6 +172,7 @@ async function measure(threads) {
       tf,
       contenders,
       flags.quick ? 3 : Math.max(7, Math.min(25, Math.round(40000 / N))),
+      callsOfTurn(N),
     );
     for (const [name, {best, middle}] of times) {
       const rate = name === 'softmax, stock' ? '' : ((4e-6 * HEADS * N * R * R) / best).toFixed(0);
