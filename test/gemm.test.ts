@@ -41,6 +41,8 @@ describeOnBackends('wasmMatMul', (backend) => {
       [17, 520, 5],
       [130, 70, 300],
       [129, 513, 257],
+      [4, 20, 530],
+      [9, 1041, 6],
     ];
     describe.each(SIZES)('of %d x %d, inner size %d,', (M, N, K) => {
       test.each([

@@ -6,30 +6,40 @@
  * transposed operand costs nothing more: packing reads it in its own order. Strides are in bytes.
  */
 import {finish} from './gemm_finish';
-import {pack} from './gemm_pack';
+import {micro} from './gemm_micro';
+import {pack, panelBytes} from './gemm_pack';
 import {dotRows, vectorTimesLongRows, vectorTimesRows} from './gemm_vector';
 
-/** Block sizes: a packed block of A (MC x KC) fits in the second-level cache, a panel of B (KC x 8) in the first. */
-const KC: i32 = 256;
-const MC: i32 = 128;
-const NC: i32 = 512;
+/**
+ * Block sizes. A packed block of A (MC x KC, 128 KB) stays in the second-level cache while all of B's panels pass; a
+ * panel of B (KC x 8, 16 KB) and one of A (KC x 4) stay in the first, of 32 KB. C is read and written once per KC.
+ */
+const KC: i32 = 512;
+const MC: i32 = 64;
+const NC: i32 = 1024;
 /** Up to this many rows of A, B is read where it lies when its rows are contiguous: packing would not pay. */
-const DIRECT_ROWS: i32 = 16;
-
+const DIRECT_ROWS: i32 = 4;
 
 const TILE_BYTES: usize = 128;
 
 // @ts-ignore: decorator
 @inline
-function roundUp(n: i32, to: i32): i32 {
-  return ((n + to - 1) / to) * to;
+function panels(lanes: i32, width: i32): i32 {
+  return (lanes + width - 1) / width;
+}
+
+/** Bytes of so many lanes, packed. */
+// @ts-ignore: decorator
+@inline
+function packedBytes(lanes: i32, width: i32, k: i32): usize {
+  return <usize>panels(lanes, width) * panelBytes(width, k);
 }
 
 /** Bytes of scratch that `gemm` needs for these sizes. */
 export function gemmScratch(M: i32, N: i32, K: i32): usize {
   const k = min(K, KC);
-  const packed = roundUp(min(M, MC), 4) * k + roundUp(min(N, NC), 8) * k;
-  return TILE_BYTES + 64 + ((<usize>max(packed, K)) << 2);
+  const packed = packedBytes(min(M, MC), 4, k) + packedBytes(min(N, NC), 8, k);
+  return TILE_BYTES + 64 + max(packed, (<usize>K) << 2);
 }
 
 /**
@@ -121,35 +131,60 @@ function blocks(
   const tile = (scratch + 63) & ~63;
   const packedA = tile + TILE_BYTES;
   const direct = M <= DIRECT_ROWS && bCol == 4;
+  // K in equal parts, of whole rounds of the micro-kernel.
+  const depth = panels(panels(K, panels(K, KC)), 8) << 3;
   for (let jc = 0; jc < N; jc += NC) {
     const nb = min(NC, N - jc);
-    for (let pc = 0; pc < K; pc += KC) {
-      const kb = min(KC, K - pc);
-      const packedB = packedA + (<usize>(roundUp(min(M, MC), 4) * kb) << 2);
+    for (let pc = 0; pc < K; pc += depth) {
+      const kb = min(depth, K - pc);
+      const packedB = packedA + packedBytes(min(M, MC), 4, kb);
       const bBlock = b + <usize>pc * bRow + <usize>jc * bCol;
       const whole = direct ? nb & ~7 : 0;
       pack(packedB, bBlock + <usize>whole * bCol, bCol, bRow, nb - whole, kb, 8);
       for (let ic = 0; ic < M; ic += MC) {
         const mb = min(MC, M - ic);
         pack(packedA, a + <usize>ic * aRow + <usize>pc * aCol, aRow, aCol, mb, kb, 4);
-        const cBlock = c + <usize>ic * cRow + ((<usize>jc) << 2);
-        for (let j = 0; j < nb; j += 8) {
-          const inPlace = j < whole;
-          const panel = inPlace ? bBlock + ((<usize>j) << 2) : packedB + (<usize>((j - whole) * kb) << 2);
-          const stepB: usize = inPlace ? bRow : 32;
-          for (let i = 0; i < mb; i += 4) {
-            const at = cBlock + <usize>i * cRow + ((<usize>j) << 2);
-            const from = packedA + (<usize>(i * kb) << 2);
-            if (mb - i >= 4 && nb - j >= 8) {
-              micro(kb, from, panel, stepB, at, cRow, pc > 0);
-            } else {
-              micro(kb, from, panel, stepB, tile, 32, false);
-              copyTile(tile, at, cRow, min(4, mb - i), min(8, nb - j), pc > 0);
-            }
-          }
+        let at = c + <usize>ic * cRow + ((<usize>jc) << 2);
+        for (let j = 0; j < whole; j += 8) {
+          column(kb, packedA, bBlock + ((<usize>j) << 2), bRow, at, cRow, pc > 0, mb, 8, tile);
+          at += 32;
+        }
+        let panel = packedB;
+        for (let j = whole; j < nb; j += 8) {
+          column(kb, packedA, panel, 32, at, cRow, pc > 0, mb, min(8, nb - j), tile);
+          panel += panelBytes(8, kb);
+          at += 32;
         }
       }
     }
+  }
+}
+
+/** Up to 8 columns of C: one panel of B, all panels of a block of A. */
+function column(
+  k: i32,
+  a: usize,
+  b: usize,
+  stepB: usize,
+  c: usize,
+  cRow: usize,
+  add: bool,
+  rows: i32,
+  columns: i32,
+  tile: usize,
+): void {
+  if (columns == 8) {
+    const tiles = rows >> 2;
+    micro(k, a, b, stepB, c, cRow, add, tiles);
+    a += <usize>tiles * panelBytes(4, k);
+    c += <usize>(tiles << 2) * cRow;
+    rows &= 3;
+  }
+  for (; rows > 0; rows -= 4) {
+    micro(k, a, b, stepB, tile, 32, false, 1);
+    copyTile(tile, c, cRow, min(4, rows), columns, add);
+    a += panelBytes(4, k);
+    c += cRow << 2;
   }
 }
 
@@ -164,118 +199,3 @@ function copyTile(tile: usize, c: usize, cRow: usize, rows: i32, columns: i32, a
   }
 }
 
-/**
- * A 4 x 8 tile of C (+)= a packed panel of A times 8 columns of B; k >= 1.
- *
- * V8 moves the loads of a basic block before its arithmetic and spills when loaded vectors, accumulators and one
- * temporary need more than 15 registers. The exit test between steps ends the block, and keeps each step at 8 + 6 + 1.
- */
-function micro(k: i32, a: usize, b: usize, stepB: usize, c: usize, cRow: usize, add: bool): void {
-  let c00 = f32x4.splat(0);
-  let c01 = c00;
-  let c10 = c00;
-  let c11 = c00;
-  let c20 = c00;
-  let c21 = c00;
-  let c30 = c00;
-  let c31 = c00;
-  let x: v128;
-  let b0: v128;
-  let b1: v128;
-  const end = a + ((<usize>k) << 4);
-  while (true) {
-    b0 = v128.load(b);
-    b1 = v128.load(b, 16);
-    x = v128.load32_splat(a);
-    c00 = f32x4.add(c00, f32x4.mul(x, b0));
-    c01 = f32x4.add(c01, f32x4.mul(x, b1));
-    x = v128.load32_splat(a, 4);
-    c10 = f32x4.add(c10, f32x4.mul(x, b0));
-    c11 = f32x4.add(c11, f32x4.mul(x, b1));
-    x = v128.load32_splat(a, 8);
-    c20 = f32x4.add(c20, f32x4.mul(x, b0));
-    c21 = f32x4.add(c21, f32x4.mul(x, b1));
-    x = v128.load32_splat(a, 12);
-    c30 = f32x4.add(c30, f32x4.mul(x, b0));
-    c31 = f32x4.add(c31, f32x4.mul(x, b1));
-    a += 16;
-    if (a == end) break;
-    b += stepB;
-    b0 = v128.load(b);
-    b1 = v128.load(b, 16);
-    x = v128.load32_splat(a);
-    c00 = f32x4.add(c00, f32x4.mul(x, b0));
-    c01 = f32x4.add(c01, f32x4.mul(x, b1));
-    x = v128.load32_splat(a, 4);
-    c10 = f32x4.add(c10, f32x4.mul(x, b0));
-    c11 = f32x4.add(c11, f32x4.mul(x, b1));
-    x = v128.load32_splat(a, 8);
-    c20 = f32x4.add(c20, f32x4.mul(x, b0));
-    c21 = f32x4.add(c21, f32x4.mul(x, b1));
-    x = v128.load32_splat(a, 12);
-    c30 = f32x4.add(c30, f32x4.mul(x, b0));
-    c31 = f32x4.add(c31, f32x4.mul(x, b1));
-    a += 16;
-    if (a == end) break;
-    b += stepB;
-    b0 = v128.load(b);
-    b1 = v128.load(b, 16);
-    x = v128.load32_splat(a);
-    c00 = f32x4.add(c00, f32x4.mul(x, b0));
-    c01 = f32x4.add(c01, f32x4.mul(x, b1));
-    x = v128.load32_splat(a, 4);
-    c10 = f32x4.add(c10, f32x4.mul(x, b0));
-    c11 = f32x4.add(c11, f32x4.mul(x, b1));
-    x = v128.load32_splat(a, 8);
-    c20 = f32x4.add(c20, f32x4.mul(x, b0));
-    c21 = f32x4.add(c21, f32x4.mul(x, b1));
-    x = v128.load32_splat(a, 12);
-    c30 = f32x4.add(c30, f32x4.mul(x, b0));
-    c31 = f32x4.add(c31, f32x4.mul(x, b1));
-    a += 16;
-    if (a == end) break;
-    b += stepB;
-    b0 = v128.load(b);
-    b1 = v128.load(b, 16);
-    x = v128.load32_splat(a);
-    c00 = f32x4.add(c00, f32x4.mul(x, b0));
-    c01 = f32x4.add(c01, f32x4.mul(x, b1));
-    x = v128.load32_splat(a, 4);
-    c10 = f32x4.add(c10, f32x4.mul(x, b0));
-    c11 = f32x4.add(c11, f32x4.mul(x, b1));
-    x = v128.load32_splat(a, 8);
-    c20 = f32x4.add(c20, f32x4.mul(x, b0));
-    c21 = f32x4.add(c21, f32x4.mul(x, b1));
-    x = v128.load32_splat(a, 12);
-    c30 = f32x4.add(c30, f32x4.mul(x, b0));
-    c31 = f32x4.add(c31, f32x4.mul(x, b1));
-    a += 16;
-    if (a == end) break;
-    b += stepB;
-  }
-  if (add) {
-    v128.store(c, f32x4.add(v128.load(c), c00));
-    v128.store(c, f32x4.add(v128.load(c, 16), c01), 16);
-    c += cRow;
-    v128.store(c, f32x4.add(v128.load(c), c10));
-    v128.store(c, f32x4.add(v128.load(c, 16), c11), 16);
-    c += cRow;
-    v128.store(c, f32x4.add(v128.load(c), c20));
-    v128.store(c, f32x4.add(v128.load(c, 16), c21), 16);
-    c += cRow;
-    v128.store(c, f32x4.add(v128.load(c), c30));
-    v128.store(c, f32x4.add(v128.load(c, 16), c31), 16);
-  } else {
-    v128.store(c, c00);
-    v128.store(c, c01, 16);
-    c += cRow;
-    v128.store(c, c10);
-    v128.store(c, c11, 16);
-    c += cRow;
-    v128.store(c, c20);
-    v128.store(c, c21, 16);
-    c += cRow;
-    v128.store(c, c30);
-    v128.store(c, c31, 16);
-  }
-}

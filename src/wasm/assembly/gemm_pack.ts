@@ -1,7 +1,22 @@
 /**
- * Packing for the micro-kernel: `lanes` rows of A (or columns of B) in panels of `width` (4 or 8). Panel p holds, for
- * each k in turn, the `width` numbers of its lanes; lanes past the end are 0. Strides are in bytes.
+ * Packing for the micro-kernel: rows of A (or columns of B) in panels of 4 (or 8) lanes. A panel holds, for each k in
+ * turn, one number of each lane; lanes past the end are 0. Strides are in bytes.
  */
+
+/**
+ * Bytes between panels. Packing writes a line of every panel in turn: without the gap, panels whose length is a power of
+ * two would share a few sets of the first-level cache, and each line would be fetched before it is written.
+ */
+export const PANEL_GAP: usize = 64;
+
+/** Bytes from one packed panel to the next. */
+// @ts-ignore: decorator
+@inline
+export function panelBytes(width: i32, k: i32): usize {
+  return ((<usize>(width * k)) << 2) + PANEL_GAP;
+}
+
+/** Packs `lanes` lanes in panels of `width`, 4 or 8. */
 export function pack(
   to: usize,
   from: usize,
@@ -11,27 +26,30 @@ export function pack(
   k: i32,
   width: i32,
 ): void {
+  const step = panelBytes(width, k);
   const whole = lanes - (lanes % width);
   if (laneStride == 4) {
-    packContiguousLanes(to, from, kStride, whole, k, width);
-  } else if (kStride == 4) {
-    packContiguousK(to, from, laneStride, whole, k, width);
+    if (width == 4) packContiguousLanes4(to, from, kStride, whole, k);
+    else packContiguousLanes8(to, from, kStride, whole, k);
+    to += <usize>(whole / width) * step;
   } else {
+    let source = from;
     for (let lane = 0; lane < whole; lane += width) {
-      packAny(to + panel(lane, k), from + <usize>lane * laneStride, laneStride, kStride, width, 0, k, width);
+      let done = 0;
+      if (kStride == 4) {
+        done = k & ~3;
+        const line = (<usize>width) << 2;
+        transpose(to, line, source, laneStride, done);
+        if (width == 8) transpose(to + 16, line, source + (laneStride << 2), laneStride, done);
+      }
+      packAny(to, source, laneStride, kStride, width, done, k, width);
+      source += <usize>width * laneStride;
+      to += step;
     }
   }
   if (whole < lanes) {
-    const rest = from + <usize>whole * laneStride;
-    packAny(to + panel(whole, k), rest, laneStride, kStride, lanes - whole, 0, k, width);
+    packAny(to, from + <usize>whole * laneStride, laneStride, kStride, lanes - whole, 0, k, width);
   }
-}
-
-/** Where the panel that starts at a lane begins, in bytes. */
-// @ts-ignore: decorator
-@inline
-function panel(lane: i32, k: i32): usize {
-  return (<usize>(lane * k)) << 2;
 }
 
 /** One panel from k = `first` on, number by number. */
@@ -54,65 +72,100 @@ function packAny(
 }
 
 /** Four k at a time over all panels: whole cache lines are written, and rows a power of two apart do not collide. */
-function packContiguousLanes(to: usize, from: usize, kStride: usize, lanes: i32, k: i32, width: i32): void {
-  const line = (<usize>width) << 2;
-  const panelBytes = line * <usize>k;
+function packContiguousLanes4(to: usize, from: usize, kStride: usize, lanes: i32, k: i32): void {
+  const step = panelBytes(4, k);
+  const bytes = (<usize>lanes) << 2;
   let i = 0;
   for (; i + 4 <= k; i += 4) {
-    let source = from + <usize>i * kStride;
-    let target = to + <usize>i * line;
-    for (let lane = 0; lane < lanes; lane += width) {
-      for (let half: usize = 0; half < line; half += 16) {
-        const at = source + half;
-        const out = target + half;
-        v128.store(out, v128.load(at));
-        v128.store(out + line, v128.load(at + kStride));
-        v128.store(out + 2 * line, v128.load(at + 2 * kStride));
-        v128.store(out + 3 * line, v128.load(at + 3 * kStride));
-      }
-      source += line;
-      target += panelBytes;
+    let row0 = from;
+    let row1 = row0 + kStride;
+    let row2 = row1 + kStride;
+    let row3 = row2 + kStride;
+    let target = to;
+    const end = row0 + bytes;
+    while (row0 != end) {
+      v128.store(target, v128.load(row0));
+      v128.store(target, v128.load(row1), 16);
+      v128.store(target, v128.load(row2), 32);
+      v128.store(target, v128.load(row3), 48);
+      row0 += 16;
+      row1 += 16;
+      row2 += 16;
+      row3 += 16;
+      target += step;
     }
+    from += kStride << 2;
+    to += 64;
   }
   for (; i < k; i++) {
-    let source = from + <usize>i * kStride;
-    let target = to + <usize>i * line;
-    for (let lane = 0; lane < lanes; lane += width) {
-      for (let half: usize = 0; half < line; half += 16) {
-        v128.store(target + half, v128.load(source + half));
-      }
-      source += line;
-      target += panelBytes;
+    let target = to;
+    for (let at: usize = 0; at < bytes; at += 16) {
+      v128.store(target, v128.load(from + at));
+      target += step;
+    }
+    from += kStride;
+    to += 16;
+  }
+}
+
+/** The same for panels of eight: two k make a cache line. */
+function packContiguousLanes8(to: usize, from: usize, kStride: usize, lanes: i32, k: i32): void {
+  const step = panelBytes(8, k);
+  const bytes = (<usize>lanes) << 2;
+  let i = 0;
+  for (; i + 2 <= k; i += 2) {
+    let row0 = from;
+    let row1 = row0 + kStride;
+    let target = to;
+    const end = row0 + bytes;
+    while (row0 != end) {
+      v128.store(target, v128.load(row0));
+      v128.store(target, v128.load(row0, 16), 16);
+      v128.store(target, v128.load(row1), 32);
+      v128.store(target, v128.load(row1, 16), 48);
+      row0 += 32;
+      row1 += 32;
+      target += step;
+    }
+    from += kStride << 1;
+    to += 64;
+  }
+  if (i < k) {
+    let target = to;
+    for (let at: usize = 0; at < bytes; at += 32) {
+      v128.store(target, v128.load(from + at));
+      v128.store(target, v128.load(from + at, 16), 16);
+      target += step;
     }
   }
 }
 
-/** Transposes 4 x 4 squares in registers. */
-function packContiguousK(to: usize, from: usize, laneStride: usize, lanes: i32, k: i32, width: i32): void {
-  const line = (<usize>width) << 2;
-  const wholeK = k & ~3;
-  for (let lane = 0; lane < lanes; lane += width) {
-    const start = to + panel(lane, k);
-    for (let group = 0; group < width; group += 4) {
-      let at = from + <usize>(lane + group) * laneStride;
-      let out = start + ((<usize>group) << 2);
-      for (let i = 0; i < wholeK; i += 4) {
-        const r0 = v128.load(at);
-        const r1 = v128.load(at + laneStride);
-        const r2 = v128.load(at + 2 * laneStride);
-        const r3 = v128.load(at + 3 * laneStride);
-        const low01 = i32x4.shuffle(r0, r1, 0, 4, 1, 5);
-        const high01 = i32x4.shuffle(r0, r1, 2, 6, 3, 7);
-        const low23 = i32x4.shuffle(r2, r3, 0, 4, 1, 5);
-        const high23 = i32x4.shuffle(r2, r3, 2, 6, 3, 7);
-        v128.store(out, i64x2.shuffle(low01, low23, 0, 2));
-        v128.store(out + line, i64x2.shuffle(low01, low23, 1, 3));
-        v128.store(out + 2 * line, i64x2.shuffle(high01, high23, 0, 2));
-        v128.store(out + 3 * line, i64x2.shuffle(high01, high23, 1, 3));
-        at += 16;
-        out += 4 * line;
-      }
-    }
-    packAny(start, from + <usize>lane * laneStride, laneStride, 4, width, wholeK, k, width);
+/** Four lanes of contiguous k, `k` of them (a multiple of 4): squares of 4 x 4 are transposed in registers. */
+function transpose(out: usize, line: usize, from: usize, laneStride: usize, k: i32): void {
+  let row1 = from + laneStride;
+  let row2 = row1 + laneStride;
+  let row3 = row2 + laneStride;
+  const end = from + ((<usize>k) << 2);
+  while (from != end) {
+    const r0 = v128.load(from);
+    const r1 = v128.load(row1);
+    const r2 = v128.load(row2);
+    const r3 = v128.load(row3);
+    const low01 = i32x4.shuffle(r0, r1, 0, 4, 1, 5);
+    const high01 = i32x4.shuffle(r0, r1, 2, 6, 3, 7);
+    const low23 = i32x4.shuffle(r2, r3, 0, 4, 1, 5);
+    const high23 = i32x4.shuffle(r2, r3, 2, 6, 3, 7);
+    v128.store(out, i64x2.shuffle(low01, low23, 0, 2));
+    out += line;
+    v128.store(out, i64x2.shuffle(low01, low23, 1, 3));
+    out += line;
+    v128.store(out, i64x2.shuffle(high01, high23, 0, 2));
+    out += line;
+    v128.store(out, i64x2.shuffle(high01, high23, 1, 3));
+    out += line;
+    from += 16;
+    row1 += 16;
+    row2 += 16;
+    row3 += 16;
   }
 }
