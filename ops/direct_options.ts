@@ -18,7 +18,7 @@ export interface DirectOptions {
 }
 
 // The CommonJS build looks names of tfjs up at every use; this one is used five times a step.
-const {Tensor} = tf;
+const Tensor = tf.Tensor;
 
 const SHARED = ['featureMap', 'normalize', 'eps', 'scale', 'offset'];
 const named = new Map<string, FeatureMap>();

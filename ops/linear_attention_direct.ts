@@ -1,10 +1,11 @@
 /** The short way of linearAttention: see direct_options.ts. */
 import * as tf from '@tensorflow/tfjs-core';
-import {asAttrs, asInputs, dimsOf, LinearAttention} from '../src/linear_attention/spec';
-import {openTapes} from '../src/tfjs';
+import {dimsOf, LinearAttention} from '../src/linear_attention/spec';
+import {kernelLookup, openTapes, runKernel} from '../src/tfjs';
 import {directOptions, isLive} from './direct_options';
 import type {LinearAttentionState} from './state';
 
+const attentionKernel = kernelLookup(LinearAttention);
 const OTHERS = ['causal', 'dataFormat', 'returnState'];
 
 /** Output, and the state if that is asked for; or null when the call has a mask, a state or anything unusual. */
@@ -29,13 +30,14 @@ export function directAttention(
   const shared = directOptions('linearAttention', given, OTHERS);
   const {B, H, Nq, Nk, r, d} = dimsOf({q, k, v}, dataFormat);
   const [head, length] = dataFormat === 'BHND' ? [1, 2] : [2, 1];
+  const kernel = attentionKernel();
   const sameHeads = k.shape[head] === H && v.shape[head] === H;
   const sameBatch = k.shape[0] === B && v.shape[0] === B;
   if (
     shared === null ||
     !(B * H * Nq * Nk * r * d > 0 && sameHeads && sameBatch && k.shape[3] === r && v.shape[length] === Nk) ||
     (causal && Nq !== Nk) ||
-    tf.getKernel(LinearAttention, tf.getBackend()) == null
+    kernel === undefined
   ) {
     return null;
   }
@@ -51,9 +53,7 @@ export function directAttention(
   // What is absent needs a placeholder, and while a tape records it needs one whose gradient may have one element.
   const none = openTapes() === 0 ? q : tf.zeros([1]);
   const inputs = {q, k, v, mask: none, s: none, z: none};
-  const [output, s, z, inverse] = tf
-    .engine()
-    .runKernel(LinearAttention, asInputs(inputs), asAttrs(attrs)) as tf.Tensor[];
+  const [output, s, z, inverse] = runKernel(kernel, inputs, attrs);
   inverse.dispose();
   if (none !== q) {
     none.dispose();

@@ -1,6 +1,6 @@
 /** The short way of linearAttentionStep: see direct_options.ts. */
-import * as tf from '@tensorflow/tfjs-core';
-import {LinearAttentionStep, type LinearAttentionStepAttrs, runStep} from '../src/linear_attention/step';
+import type * as tf from '@tensorflow/tfjs-core';
+import {type LinearAttentionStepAttrs, runStep, stepKernel} from '../src/linear_attention/step';
 import {directOptions, isLive} from './direct_options';
 import type {LinearAttentionState} from './state';
 
@@ -31,7 +31,8 @@ export function directStep(
     return null;
   }
   const attrs = options === undefined ? DEFAULTS : directOptions('linearAttentionStep', options, []);
-  if (attrs === null || tf.getKernel(LinearAttentionStep, tf.getBackend()) == null) {
+  const kernel = stepKernel();
+  if (attrs === null || kernel === undefined) {
     return null;
   }
   for (const key in state as object) {
@@ -39,7 +40,7 @@ export function directStep(
       return null;
     }
   }
-  const [output, s, z] = runStep({q, k, v, s: s0, z: z0}, attrs);
+  const [output, s, z] = runStep(kernel, {q, k, v, s: s0, z: z0}, attrs);
   return {output: output as tf.Tensor3D, state: {s: s as tf.Tensor4D, z: z as tf.Tensor3D}};
 }
 

@@ -3,6 +3,9 @@ import * as tf from '@tensorflow/tfjs-core';
 import {check, checkInteger, checkOptions, show} from '../src/errors';
 import {type FeatureMapLike, resolveFeatureMap} from './feature_maps/registry';
 
+// The CommonJS build looks names of tfjs up at every use.
+const Tensor = tf.Tensor;
+
 /**
  * s = sum phi(k) v^T, [B,H,r',d], and z = sum phi(k), [B,H,r'], whatever the data format; r' is the feature dimension
  * after the map. A state is a value: operations return new ones and never change the one they were given. (A type, not
@@ -67,9 +70,10 @@ export function zeroState(args: ZeroStateArgs): LinearAttentionState {
 export function disposeState(state: object): void {
   // Once a step: a walk through the object costs as much as a tenth of the step's arithmetic.
   let found = false;
-  if (state !== null && typeof state === 'object' && !(state instanceof tf.Tensor)) {
-    for (const x of Object.values(state)) {
-      if (x instanceof tf.Tensor) {
+  if (state !== null && typeof state === 'object' && !(state instanceof Tensor)) {
+    for (const key in state) {
+      const x: unknown = (state as {[name: string]: unknown})[key];
+      if (x instanceof Tensor) {
         found = true;
         x.dispose();
       }

@@ -1,10 +1,11 @@
 /**
- * The one place that touches what tfjs does not export (what concerns layers stands in tfjs_layers.ts): everything here
- * was read in tfjs 4.22 and is guarded, so that a later tfjs that moves a field gives a clear error or a slower path,
- * never a wrong number.
+ * The one place that touches what tfjs does not export (what concerns layers stands in tfjs_layers.ts, calls of kernels
+ * in tfjs_kernels.ts): everything here was read in tfjs 4.22 and is guarded, so that a later tfjs that moves a field gives
+ * a clear error or a slower path, never a wrong number.
  */
 import * as tf from '@tensorflow/tfjs-core';
 
+export * from './tfjs_kernels';
 export * from './tfjs_layers';
 
 interface EngineState {
@@ -64,6 +65,10 @@ export function isHalfFloat(): boolean {
   return tf.getBackend() === 'webgl' && !tf.env().getBool('WEBGL_RENDER_FLOAT32_ENABLED');
 }
 
+interface WasmData {
+  memoryOffset: number | null;
+}
+
 /** The parts of tfjs's wasm backend that our kernels use to work in place on its linear memory. */
 interface WasmBackend {
   wasm?: {
@@ -73,7 +78,11 @@ interface WasmBackend {
     _malloc?: (bytes: number) => number;
     _free?: (at: number) => void;
   };
-  dataIdMap?: {get(id: object): {memoryOffset: number | null} | undefined};
+  dataIdMap?: {
+    get(id: object): WasmData | undefined;
+    /** What dataIdMap looks ids up in, after it has seen to those of other backends. */
+    data?: {get(id: object): WasmData | undefined};
+  };
   makeOutput?: (shape: number[], dtype: tf.DataType) => tf.TensorInfo;
 }
 
@@ -114,7 +123,8 @@ const isMemory = (x: unknown): x is WebAssembly.Memory =>
  * addresses are stable, but views of the memory are not.
  */
 export function wasmOffset(backend: unknown, info: tf.TensorInfo): number {
-  const data = (backend as Required<WasmBackend>).dataIdMap.get(info.dataId);
+  const {dataIdMap} = backend as Required<WasmBackend>;
+  const data = dataIdMap.data?.get(info.dataId) ?? dataIdMap.get(info.dataId);
   if (data?.memoryOffset == null) {
     throw new Error(`wasmOffset: expected a tensor of the wasm backend; got one of shape [${info.shape}].`);
   }

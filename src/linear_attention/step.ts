@@ -5,6 +5,7 @@
  */
 import * as tf from '@tensorflow/tfjs-core';
 import type {PointwiseMap} from '../pointwise';
+import {kernelLookup, runKernel} from '../tfjs';
 import {linearAttentionGradient} from './gradient';
 import {
   asAttrs,
@@ -31,13 +32,15 @@ export interface LinearAttentionStepInputs<T extends tf.TensorInfo = tf.TensorIn
   z: T;
 }
 
-/** Runs the active backend's kernel. The three tensors are the caller's. */
-export function runStep(
+/** The active backend's kernel, or undefined where it has none. */
+export const stepKernel = kernelLookup(LinearAttentionStep);
+
+/** Runs the kernel. The three tensors are the caller's. */
+export const runStep = (
+  kernel: tf.KernelConfig,
   inputs: LinearAttentionStepInputs<tf.Tensor>,
   attrs: LinearAttentionStepAttrs,
-): tf.Tensor[] {
-  return tf.engine().runKernel(LinearAttentionStep, {...inputs}, {...attrs}) as tf.Tensor[];
-}
+): tf.Tensor[] => runKernel(kernel, inputs, attrs);
 
 /** What a kernelFunc or gradFunc is handed, read as this kernel's. */
 export const stepInputsOf = (inputs: object): LinearAttentionStepInputs =>
