@@ -83,7 +83,7 @@ interface WasmBackend {
     /** What dataIdMap looks ids up in, after it has seen to those of other backends. */
     data?: {get(id: object): WasmData | undefined};
   };
-  makeOutput?: (shape: number[], dtype: tf.DataType) => tf.TensorInfo;
+  makeOutput?: (shape: number[], dtype: tf.DataType, memoryOffset?: number) => tf.TensorInfo;
 }
 
 const memories = new WeakMap<object, WebAssembly.Memory | null>();
@@ -134,6 +134,24 @@ export function wasmOffset(backend: unknown, info: tf.TensorInfo): number {
 /** A new tensor of the wasm backend; its values are whatever the memory held. */
 export function wasmOutput(backend: unknown, shape: number[], dtype: tf.DataType = 'float32'): tf.TensorInfo {
   return (backend as Required<WasmBackend>).makeOutput(shape, dtype);
+}
+
+/**
+ * The same for a float32 tensor of many numbers, at a multiple of 16 bytes if a second try gives that: no vector crosses the
+ * end of a cache line then. tfjs's memory comes at multiples of 8.
+ */
+export function wasmAlignedOutput(backend: unknown, shape: number[]): tf.TensorInfo {
+  const {wasm, makeOutput} = backend as Required<WasmBackend>;
+  const {_malloc, _free} = wasm as Required<typeof wasm>;
+  const bytes = 4 * tf.util.sizeFromShape(shape);
+  const first = _malloc(bytes) >>> 0;
+  let at = first;
+  if (first % 16 !== 0) {
+    const second = _malloc(bytes) >>> 0;
+    at = second !== 0 && second % 16 === 0 ? second : first;
+    _free(at === first ? second : first);
+  }
+  return at === 0 ? wasmOutput(backend, shape) : makeOutput.call(backend, shape, 'float32', at);
 }
 
 /**

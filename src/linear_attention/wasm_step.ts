@@ -1,7 +1,7 @@
 /** LinearAttentionStep on the memory of tfjs's wasm backend. */
 import type {KernelConfig, TensorInfo} from '@tensorflow/tfjs-core';
 import {POINTWISE_MAPS} from '../pointwise';
-import {disposeInfo, keptWasmScratch, wasmMemory, wasmOffset, wasmOutput} from '../tfjs';
+import {disposeInfo, keptWasmScratch, wasmAlignedOutput, wasmMemory, wasmOffset, wasmOutput} from '../tfjs';
 import {simdOver} from './simd_module';
 import {
   asSequence,
@@ -24,8 +24,8 @@ function run(backend: object, inputs: LinearAttentionStepInputs, attrs: LinearAt
   }
   const {q, k, v, s, z} = inputs;
   const [B, H, r, d] = s.shape;
+  const newS = wasmAlignedOutput(backend, s.shape);
   const output = wasmOutput(backend, v.shape);
-  const newS = wasmOutput(backend, s.shape);
   const newZ = wasmOutput(backend, z.shape);
   // Kept between calls: allocating it would take longer than using it.
   const scratch = keptWasmScratch(backend, simd.stepScratch(r));
