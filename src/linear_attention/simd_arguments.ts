@@ -84,7 +84,7 @@ const FIELDS = [
   'pairs',
   'partial',
   'gathered',
-  'factors',
+  'coefficients',
   'table',
 ] as const;
 
@@ -142,7 +142,7 @@ export function planOf({H, Nq, Nk, r, d}: Dims, attrs: LinearAttentionAttrs, bac
   };
   take('args', FIELDS.length * 4);
   take('table', 640);
-  take('factors', 8);
+  take('coefficients', 20);
   take('zeros', row);
   take('spare', 8 * row);
   take('pairs', 4 * row);

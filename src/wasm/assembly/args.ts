@@ -64,8 +64,8 @@ export class Args {
   partial: usize;
   /** Two times 64 rows of max(rows, columns), see products.ts. */
   gathered: usize;
-  /** Two numbers that outputs are multiplied by, 1 unless a pass writes them. */
-  factors: usize;
+  /** Two numbers that outputs are multiplied by, 1 unless a pass writes them, and three products: see core.ts. */
+  coefficients: usize;
   /** Constants of feature_maps.ts. */
   table: usize;
 }

@@ -14,15 +14,15 @@ import {scanPair} from './core';
 import {scanBothSides, sumPartials} from './core_both_sides';
 import {writeTable} from './feature_maps';
 import {finishBlock, gradientBlock} from './gradient';
-import {interleave, interleaveTwo, sumAndScale} from './pairs';
+import {interleaveAndMultiply, interleaveTwo, sumAndScale} from './pairs';
 import {addScaled, copy, keeps, loadAndTouch, rowOf, storeBlock, touchBlock, valueRow, zero} from './rows';
 import {packedSize} from './state';
 
 /** First pass. `transposed` and z hold the state before the range, [columns, rows], and then the one after it. */
 export function backwardQueriesCausal(a: Args): void {
   writeTable(a.table);
-  store<f32>(a.factors, 1, 0);
-  store<f32>(a.factors, 1, 4);
+  store<f32>(a.coefficients, 1, 0);
+  store<f32>(a.coefficients, 1, 4);
   for (let n = 0; n < a.length; n += a.block) {
     const count = min(a.block, a.length - n);
     loadAndTouch(a, a.k, a.r, a.rows, n, count, a.map, true, a.keys, a.v, a.d);
@@ -56,12 +56,12 @@ function queriesOfHead(a: Args, n: i32, count: i32, h: i32): void {
     sumAndScale(z, key, key2, load<f32>(e), both ? load<f32>(e + eStep) : <f32>0, initial1, initial2, rows);
     const v1 = valueRow(a, n + t, h, spareRow(a, 0));
     const v2 = both ? valueRow(a, n + t + 1, h, spareRow(a, 1)) : a.zeros;
-    interleave(v1, dNumerator, v2, both ? dNumerator + valueStep : a.zeros, a.pairs, columns);
+    interleaveAndMultiply(v1, dNumerator, v2, both ? dNumerator + valueStep : a.zeros, a.pairs, columns, a.coefficients);
     const dq1 = rowOf(a, a.dq, a.r, n + t, h);
     const dq2 = rowOf(a, a.dq, a.r, n + t + 1, h);
     const o1 = inPlace ? dq1 : spareRow(a, 2);
     const o2 = inPlace && both ? dq2 : spareRow(a, 3);
-    scanPair(state, a.pairs, a.pairs + ((<usize>columns) << 4), rows, key, key2, initial1, initial2, o1, o2, a.factors);
+    scanPair(state, a.pairs, a.pairs + ((<usize>columns) << 4), rows, key, key2, initial1, initial2, o1, o2, a.coefficients);
     if (!inPlace) {
       copy(o1, dq1, a.r);
       if (both) {

@@ -16,11 +16,11 @@ export function scanPairLong(
   c2: usize,
   o1: usize,
   o2: usize,
-  factors: usize,
+  coefficients: usize,
 ): void {
   let left = columns;
   for (; left >= 8; left -= 8) {
-    scanEight(state, local, pairs, rows, c1, c2, o1, o2, factors);
+    scanEight(state, local, pairs, rows, c1, c2, o1, o2, coefficients);
     state += (<usize>rows) << 5;
     local += (<usize>rows) << 5;
     c1 += 32;
@@ -29,7 +29,7 @@ export function scanPairLong(
     o2 += 32;
   }
   if (left > 0) {
-    scanFour(state, local, pairs, rows, c1, c2, o1, o2, factors);
+    scanFour(state, local, pairs, rows, c1, c2, o1, o2, coefficients);
   }
 }
 
@@ -42,7 +42,7 @@ function scanEight(
   c2: usize,
   o1: usize,
   o2: usize,
-  factors: usize,
+  coefficients: usize,
 ): void {
   const a0 = v128.load(c1);
   const a1 = v128.load(c1, 16);
@@ -76,8 +76,8 @@ function scanEight(
     pairs += 16;
     if (pairs >= end) break;
   }
-  const factor1 = v128.load32_splat(factors);
-  const factor2 = v128.load32_splat(factors, 4);
+  const factor1 = v128.load32_splat(coefficients);
+  const factor2 = v128.load32_splat(coefficients, 4);
   v128.store(o1, f32x4.mul(u0, factor1));
   v128.store(o1, f32x4.mul(u1, factor1), 16);
   v128.store(o2, f32x4.mul(w0, factor2));
@@ -93,7 +93,7 @@ function scanFour(
   c2: usize,
   o1: usize,
   o2: usize,
-  factors: usize,
+  coefficients: usize,
 ): void {
   const a = v128.load(c1);
   const b = v128.load(c2);
@@ -108,6 +108,6 @@ function scanFour(
     w = multiplyAdd(w, v128.load32_splat(pairs, 12), f32x4.add(s2, base));
     v128.store(local, s2);
   }
-  v128.store(o1, f32x4.mul(u, v128.load32_splat(factors)));
-  v128.store(o2, f32x4.mul(w, v128.load32_splat(factors, 4)));
+  v128.store(o1, f32x4.mul(u, v128.load32_splat(coefficients)));
+  v128.store(o2, f32x4.mul(w, v128.load32_splat(coefficients, 4)));
 }

@@ -15,8 +15,8 @@ export function inverseOf(denominator: f32, eps: f32): f32 {
 
 export function forwardCausal(a: Args): void {
   writeTable(a.table);
-  store<f32>(a.factors, a.scale, 0);
-  store<f32>(a.factors, a.scale, 4);
+  store<f32>(a.coefficients, a.scale, 0);
+  store<f32>(a.coefficients, a.scale, 4);
   for (let n = 0; n < a.length; n += a.block) {
     const count = min(a.block, a.length - n);
     loadAndTouch(a, a.k, a.r, a.rows, n, count, a.map, true, a.keys, a.v, a.d);
@@ -54,7 +54,7 @@ function forwardHead(a: Args, n: i32, count: i32, h: i32): void {
     const both = t + 1 < count;
     const key2 = both ? key + step : zeros;
     const query2 = both ? query + step : zeros;
-    const denominators = interleaveAndSum(key, key2, query, query2, pairs, rows, z, zLocal);
+    const denominators = interleaveAndSum(key, key2, query, query2, pairs, rows, z, zLocal, a.coefficients);
     if (a.normalize) {
       saveInverses(a, n + t, h, both, denominators);
     }
@@ -63,9 +63,9 @@ function forwardHead(a: Args, n: i32, count: i32, h: i32): void {
     const o1 = inPlace ? output : spareRow(a, 2);
     const o2 = inPlace && both ? output + valueStep : spareRow(a, 3);
     if (local != 0) {
-      scanPairLong(state, local, pairs, rows, columns, v1, v2, o1, o2, a.factors);
+      scanPairLong(state, local, pairs, rows, columns, v1, v2, o1, o2, a.coefficients);
     } else {
-      scanPair(state, pairs, pairs + ((<usize>rows) << 4), columns, v1, v2, zeros, zeros, o1, o2, a.factors);
+      scanPair(state, pairs, pairs + ((<usize>rows) << 4), columns, v1, v2, zeros, zeros, o1, o2, a.coefficients);
     }
     if (!inPlace) {
       copy(o1, output, a.d);
@@ -89,8 +89,8 @@ function forwardHead(a: Args, n: i32, count: i32, h: i32): void {
 function saveInverses(a: Args, n: i32, h: i32, both: bool, denominators: u64): void {
   const first = inverseOf(reinterpret<f32>(<u32>denominators), a.eps);
   const second = inverseOf(reinterpret<f32>(<u32>(denominators >> 32)), a.eps);
-  store<f32>(a.factors, first, 0);
-  store<f32>(a.factors, second, 4);
+  store<f32>(a.coefficients, first, 0);
+  store<f32>(a.coefficients, second, 4);
   const at = rowOf(a, a.inverse, 1, n, h);
   store<f32>(at, first);
   if (both) {

@@ -35,9 +35,39 @@ export function interleaveTwo(r0: usize, r1: usize, pairs: usize, rows: i32): vo
   }
 }
 
+/** `interleave`, and the products r1.r0, r3.r0 and r3.r2 into the last three of `coefficients`, see core.ts. */
+export function interleaveAndMultiply(
+  r0: usize,
+  r1: usize,
+  r2: usize,
+  r3: usize,
+  pairs: usize,
+  rows: i32,
+  coefficients: usize,
+): void {
+  const end = r0 + ((<usize>rows) << 2);
+  let c10 = f32x4.splat(0);
+  let c30 = c10;
+  let c32 = c10;
+  for (; r0 < end; r0 += 16, r1 += 16, r2 += 16, r3 += 16, pairs += 64) {
+    const x0 = v128.load(r0);
+    const x1 = v128.load(r1);
+    const x2 = v128.load(r2);
+    const x3 = v128.load(r3);
+    c10 = multiplyAdd(c10, x1, x0);
+    c30 = multiplyAdd(c30, x3, x0);
+    c32 = multiplyAdd(c32, x3, x2);
+    writeFour(x0, x1, x2, x3, pairs);
+  }
+  store<f32>(coefficients, sumLanes(c10), 8);
+  store<f32>(coefficients, sumLanes(c30), 12);
+  store<f32>(coefficients, sumLanes(c32), 16);
+}
+
 /**
- * `interleave` of two tokens' keys and queries. Adds each key to `zLocal`, and returns the two denominators q.(z + zLocal) in the two
- * halves of a 64-bit number. Sums are kept per block first, so that a long sequence rounds seldom.
+ * The same of two tokens' keys and queries. Adds the keys to `zLocal`, and returns the two denominators, each query's
+ * product with z + zLocal as it was and with the keys up to its own, in the two halves of a 64-bit number. Sums are kept
+ * per block first, so that a long sequence rounds seldom.
  */
 export function interleaveAndSum(
   k1: usize,
@@ -48,24 +78,38 @@ export function interleaveAndSum(
   rows: i32,
   z: usize,
   zLocal: usize,
+  coefficients: usize,
 ): u64 {
   const end = k1 + ((<usize>rows) << 2);
   let den1 = f32x4.splat(0);
-  let den2 = f32x4.splat(0);
+  let den2 = den1;
+  let c11 = den1;
+  let c21 = den1;
+  let c22 = den1;
   for (; k1 < end; k1 += 16, k2 += 16, q1 += 16, q2 += 16, pairs += 64, z += 16, zLocal += 16) {
     const key1 = v128.load(k1);
     const key2 = v128.load(k2);
     const query1 = v128.load(q1);
     const query2 = v128.load(q2);
-    const base = v128.load(z);
-    const after1 = f32x4.add(v128.load(zLocal), key1);
-    const after2 = f32x4.add(after1, key2);
-    v128.store(zLocal, after2);
-    den1 = multiplyAdd(den1, query1, f32x4.add(base, after1));
-    den2 = multiplyAdd(den2, query2, f32x4.add(base, after2));
+    const sum = v128.load(zLocal);
+    const before = f32x4.add(v128.load(z), sum);
+    v128.store(zLocal, f32x4.add(f32x4.add(sum, key1), key2));
+    den1 = multiplyAdd(den1, query1, before);
+    den2 = multiplyAdd(den2, query2, before);
+    c11 = multiplyAdd(c11, query1, key1);
+    c21 = multiplyAdd(c21, query2, key1);
+    c22 = multiplyAdd(c22, query2, key2);
     writeFour(key1, query1, key2, query2, pairs);
   }
-  return (<u64>reinterpret<u32>(sumLanes(den2)) << 32) | <u64>reinterpret<u32>(sumLanes(den1));
+  const own1 = sumLanes(c11);
+  const other2 = sumLanes(c21);
+  const own2 = sumLanes(c22);
+  store<f32>(coefficients, own1, 8);
+  store<f32>(coefficients, other2, 12);
+  store<f32>(coefficients, own2, 16);
+  const first = sumLanes(den1) + own1;
+  const second = sumLanes(den2) + (other2 + own2);
+  return (<u64>reinterpret<u32>(second) << 32) | <u64>reinterpret<u32>(first);
 }
 
 /** o1 = e1 (z + k1), o2 = e2 (z + k1 + k2), and z becomes z + k1 + k2; `count` numbers, a multiple of four. */
