@@ -17,6 +17,7 @@ const MODULES = [
   {name: 'scan', source: 'scan.ts', flags: ['-O3']},
   {name: 'scanRelaxed', source: 'scan.ts', flags: ['-O3', '--enable', 'relaxed-simd']},
   {name: 'gemm', source: 'gemm.ts', flags: ['-O1']},
+  {name: 'gemmRelaxed', source: 'gemm.ts', flags: ['-O1', '--enable', 'relaxed-simd']},
   {name: 'gelu', source: 'gelu.ts', flags: ['-O3']},
   {name: 'training', source: 'training.ts', flags: ['-O3']},
 ];

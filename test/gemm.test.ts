@@ -2,7 +2,8 @@
 import * as tf from '@tensorflow/tfjs-core';
 import {patches} from '../index';
 import {wasmMemory} from '../src/tfjs';
-import {disableSimd} from '../src/wasm/instance';
+import {disableSimd, hasRelaxedSimd} from '../src/wasm/instance';
+import {RELAXED_SIMD_FLAG} from '../src/wasm/relaxed';
 import {describeOnBackends, expectNoLeak} from './helpers/backends';
 import {difference, FLOAT32} from './helpers/compare';
 import {broadcastProduct, product, uniform} from './helpers/mat_mul';
@@ -65,6 +66,23 @@ describeOnBackends('wasmMatMul', (backend) => {
         );
         expect(difference(got, product(a, b, M, N, K, transposeA, transposeB), FLOAT32)).toBeNull();
       });
+    });
+
+    test('with relaxed SIMD, where it is asked for and there, is the same to rounding', () => {
+      const [M, N, K] = [21, 26, 530];
+      const a = uniform(M * K, 5);
+      const b = uniform(K * N, 6);
+      const values = () =>
+        tf.tidy(() => tf.matMul(tf.tensor2d(a, [M, K]), tf.tensor2d(b, [K, N])).dataSync());
+      const plain = values();
+      tf.env().set(RELAXED_SIMD_FLAG, true);
+      try {
+        const relaxed = values();
+        expect(difference(relaxed, product(a, b, M, N, K, false, false), FLOAT32)).toBeNull();
+        expect(relaxed.some((x, i) => x !== plain[i])).toBe(hasRelaxedSimd());
+      } finally {
+        tf.env().set(RELAXED_SIMD_FLAG, false);
+      }
     });
 
     test.each([

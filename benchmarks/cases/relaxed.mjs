@@ -1,12 +1,13 @@
 /** The relaxed-SIMD form of the wasm kernels beside the plain one. */
 import {arrays, tensors} from '../lib/attention_inputs.mjs';
-import {kernelsOf, read, tf, tfla, useBackend} from '../lib/ours.mjs';
+import {kernelsOf, normal, read, tf, tfla, useBackend} from '../lib/ours.mjs';
 import {compare} from '../lib/timing.mjs';
 
-export const title = 'Relaxed SIMD (opt-in) beside SIMD, causal forward and backward, wasm backend';
+export const title =
+  'Relaxed SIMD (opt-in) beside SIMD, causal forward and backward and products of matrices, wasm backend';
 export const about =
   'The same calls with `LINEAR_ATTENTION_RELAXED_SIMD` on and off: fused multiply-adds, whose last bits depend on the machine. ' +
-  'B = 1, H = 8, r = d = 64, [B,H,N,.].';
+  'B = 1, H = 8, r = d = 64, [B,H,N,.]; products by `patches.wasmMatMul`.';
 
 const FLAG = 'LINEAR_ATTENTION_RELAXED_SIMD';
 const SIZE = 64;
@@ -44,5 +45,11 @@ export async function run({quick}) {
     await add(`N=${N} with gradients`, N, () => read(...gradients(inputs, dy)));
     tf.dispose([inputs, dy]);
   }
+  const undo = tfla.patches.wasmMatMul();
+  const size = quick ? 128 : 1024;
+  const [a, b] = [1, 2].map((seed) => tf.tensor(normal(size * size, seed), [size, size]));
+  await add(`product of ${size} x ${size}`, size, () => read(tf.matMul(a, b)));
+  undo();
+  tf.dispose([a, b]);
   return {rows, kernels, backend: 'wasm'};
 }

@@ -2,7 +2,10 @@
 import {broadcast_util, type TensorInfo, util} from '@tensorflow/tfjs-core';
 import {wasmMemory, wasmOffset, wasmOutput, withWasmScratch} from '../tfjs';
 import {gemmWasm} from '../wasm/generated/gemm';
-import {instantiate} from '../wasm/instance';
+import {gemmRelaxedWasm} from '../wasm/generated/gemm_relaxed';
+import {instantiateForm} from '../wasm/relaxed';
+
+const FORMS = {plain: gemmWasm, relaxed: gemmRelaxedWasm};
 
 /** The numbers that tfjs's wasm backend gives them, which gemm_finish.ts shares. */
 export const ACTIVATIONS = {
@@ -64,7 +67,7 @@ export function multiplyOnWasm(
   finish = NO_FINISH,
 ): TensorInfo | null {
   const memory = a.dtype === 'float32' && b.dtype === 'float32' ? wasmMemory(backend) : null;
-  const kernel = memory && instantiate<GemmExports>(gemmWasm, memory);
+  const kernel = memory && instantiateForm<GemmExports>(FORMS, memory);
   if (!kernel) {
     return null;
   }
