@@ -17,7 +17,7 @@ export function stepScratch(r: i32): i32 {
 
 /**
  * Rows of the state that all columns go through before the next ones: neighbouring panels share the cache lines that
- * they end in, because tfjs's arrays begin anywhere. 7 % of a step.
+ * they end in, because tfjs's arrays begin anywhere. 3 % of a step.
  */
 const ROWS: i32 = 32;
 
