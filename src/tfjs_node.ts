@@ -4,10 +4,11 @@
  */
 import type * as tf from '@tensorflow/tfjs-core';
 
-interface Attribute {
+/** An attribute as the binding takes it. */
+export interface Attribute {
   name: string;
   type: number;
-  value: number;
+  value: number | boolean;
 }
 
 /** The parts of the backend that our kernels use. */
@@ -34,25 +35,31 @@ export function nodeBackend(backend: unknown): NodeBackend | null {
   return usable ? (parts as NodeBackend) : null;
 }
 
-/**
- * Runs a TensorFlow operation whose attributes are types, each named as the binding's constant is: TF_FLOAT. Its outputs
- * are tensors of the current tidy.
- */
-export function runOperation(
+/** Attributes by name: types, each named as the binding's constant is (TF_FLOAT), booleans and integers. */
+export function attributesOf(
+  {binding}: NodeBackend,
+  values: {[name: string]: string | boolean | number},
+): Attribute[] {
+  return Object.entries(values).map(([name, value]) => {
+    switch (typeof value) {
+      case 'string':
+        return {name, type: binding.TF_ATTR_TYPE, value: binding[value]};
+      case 'boolean':
+        return {name, type: binding.TF_ATTR_BOOL, value};
+      default:
+        return {name, type: binding.TF_ATTR_INT, value};
+    }
+  });
+}
+
+/** Runs a TensorFlow operation. Its outputs are tensors of the current tidy. */
+export const runOperation = (
   backend: NodeBackend,
   name: string,
   inputs: tf.TensorInfo[],
-  types: {[name: string]: string} = {},
+  attributes: Attribute[] = [],
   outputs = 1,
-): tf.Tensor[] {
-  const {binding} = backend;
-  const attributes = Object.entries(types).map(([name, constant]) => ({
-    name,
-    type: binding.TF_ATTR_TYPE,
-    value: binding[constant],
-  }));
-  return backend.executeMultipleOutputs(name, attributes, inputs, outputs);
-}
+): tf.Tensor[] => backend.executeMultipleOutputs(name, attributes, inputs, outputs);
 
 /** The names of attributes that tfjs-node's own kernels for floats, integers and booleans give to TensorFlow. */
 const ATTRIBUTE_NAMES =

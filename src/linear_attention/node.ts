@@ -3,9 +3,8 @@ import * as tf from '@tensorflow/tfjs-core';
 import {BACKWARD, FORWARD, hasNative, prepareNative, STEP} from '../node/native';
 import {POINTWISE_MAPS} from '../pointwise';
 import {type NodeBackend, nodeBackend, runOperation} from '../tfjs_node';
-import {composedForward} from './composed';
-import {composedKernels, live} from './composed_kernels';
-import {NODE_PIECES} from './node_pieces';
+import {live} from './composed_kernels';
+import {nodeBackward, nodeForward} from './node_composed';
 import {
   attrsOf,
   gradInputsOf,
@@ -21,8 +20,6 @@ import {
   stepAttrsOf,
   stepInputsOf,
 } from './step';
-
-const [stockForward, stockBackward] = composedKernels('tensorflow', NODE_PIECES);
 
 /** The backend where the native operations run in it, else null. */
 function native(backend: unknown): NodeBackend | null {
@@ -55,38 +52,48 @@ function run(
 ): tf.Tensor[] {
   const settings = tf.tensor1d(settingsOf(attrs), 'float32');
   try {
-    return runOperation(backend, name, [...inputs, settings], {}, outputs);
+    return runOperation(backend, name, [...inputs, settings], [], outputs);
   } finally {
     tf.dispose(settings);
   }
 }
 
 const forward: tf.KernelFunc = (args) => {
+  const inputs = inputsOf(args.inputs);
+  const attrs = attrsOf(args.attrs);
   const backend = native(args.backend);
   if (backend === null) {
-    return stockForward.kernelFunc(args);
+    return nodeForward(args.backend as NodeBackend, live(inputs), attrs);
   }
-  const {q, k, v, mask, s, z} = inputsOf(args.inputs);
-  return run(backend, FORWARD, [q, k, v, mask, s, z], attrsOf(args.attrs), 4);
+  const {q, k, v, mask, s, z} = inputs;
+  return run(backend, FORWARD, [q, k, v, mask, s, z], attrs, 4);
 };
 
 const backward: tf.KernelFunc = (args) => {
+  const inputs = gradInputsOf(args.inputs);
+  const attrs = attrsOf(args.attrs);
   const backend = native(args.backend);
   if (backend === null) {
-    return stockBackward.kernelFunc(args);
+    const all = live(inputs);
+    return nodeBackward(args.backend as NodeBackend, all, all, attrs);
   }
-  const {q, k, v, mask, s, z, output, inverse, dOutput, dS, dZ} = gradInputsOf(args.inputs);
+  const {q, k, v, mask, s, z, output, inverse, dOutput, dS, dZ} = inputs;
   const all = [q, k, v, mask, s, z, output, inverse, dOutput, dS, dZ];
-  return run(backend, BACKWARD, all, attrsOf(args.attrs), 5);
+  return run(backend, BACKWARD, all, attrs, 5);
 };
 
 /** A step as a sequence of length 1. TensorFlow's tensors know their shapes, so that infos cannot be given others. */
-const composedStep = (inputs: LinearAttentionStepInputs, attrs: LinearAttentionAttrs): tf.Tensor[] =>
+const composedStep = (
+  backend: NodeBackend,
+  inputs: LinearAttentionStepInputs,
+  attrs: LinearAttentionAttrs,
+): tf.Tensor[] =>
   tf.tidy(() => {
     const {q, k, v, s, z} = live(inputs);
     const [query, key, value] = [q, k, v].map((x) => tf.expandDims(x, 2));
-    const sequence = {q: query, k: key, v: value, mask: tf.zeros([1]), s, z};
-    const [output, newS, newZ] = composedForward(sequence, attrs, NODE_PIECES);
+    const sequence = {q: query, k: key, v: value, mask: q, s, z};
+    // The state after the token is the one that it sees: no causal form is needed.
+    const [output, newS, newZ] = nodeForward(backend, sequence, {...attrs, causal: false});
     return [tf.squeeze(output, [2]), newS, newZ];
   });
 
@@ -95,7 +102,7 @@ const step: tf.KernelFunc = (args) => {
   const attrs = stepAttrsOf(args.attrs);
   const backend = native(args.backend);
   if (backend === null) {
-    return composedStep(inputs, sequenceAttrs(attrs));
+    return composedStep(args.backend as NodeBackend, inputs, sequenceAttrs(attrs));
   }
   const {q, k, v, s, z} = inputs;
   return run(backend, STEP, [q, k, v, s, z], sequenceAttrs(attrs), 3);

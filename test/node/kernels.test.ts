@@ -4,7 +4,7 @@
 /** What the kernels of tfjs-node promise beyond the conformance list, with the native operations and without. */
 import * as tf from '@tensorflow/tfjs-core';
 import {linearAttention, linearAttentionStep, zeroState} from '../../index';
-import {NODE_PIECES} from '../../src/linear_attention/node_pieces';
+import {NODE_CHUNK} from '../../src/linear_attention/node_scan';
 import {BACKWARD, disableNative, FORWARD, STEP} from '../../src/node/native';
 import {type NodeBackend, nodeBackend} from '../../src/tfjs_node';
 import {describeOnBackends} from '../helpers/backends';
@@ -25,7 +25,7 @@ function withToken(x: tf.Tensor, n: number, value: number): tf.Tensor {
 describeOnBackends('tfjs-node', () => {
   describe.each([
     ['with the native operations', false, 1],
-    ["in TensorFlow's own operations", true, NODE_PIECES.chunk],
+    ["in TensorFlow's own operations", true, NODE_CHUNK],
   ])('%s', (_, disabled, chunk) => {
     beforeAll(() => {
       tf.env().set('IS_TEST', true);
