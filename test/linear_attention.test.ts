@@ -2,7 +2,8 @@
 import * as tf from '@tensorflow/tfjs-core';
 import fc from 'fast-check';
 import {linearAttention, linearAttentionStep} from '../index';
-import {CHUNK, composedForward} from '../src/linear_attention/composed';
+import {CHUNK} from '../src/linear_attention/chunks';
+import {composedForward} from '../src/linear_attention/composed';
 import {naiveForward} from '../src/linear_attention/naive';
 import {random} from '../src/random';
 import {type ConformanceCase, makeCase} from './conformance/cases';

@@ -1,20 +1,8 @@
 /** The pieces of the chunked form: cutting a sequence into chunks, running sums over chunks, selection. */
 import * as tf from '@tensorflow/tfjs-core';
-import {type PointwiseMap, pointwise, pointwiseGradient} from '../pointwise';
 
-/** What the chunked form is built of, where a backend has better than the stock pieces. */
-export interface Pieces {
-  /** Tokens per chunk of the causal form. Even; scores hold N * chunk numbers, states N / chunk * r * D. */
-  chunk: number;
-  /** Sums along axis 1 of [BH,n,.,.]: entry i becomes the sum of entries 0..i (or i..n-1 when reversed). */
-  runningSum(x: tf.Tensor, reverse: boolean): tf.Tensor;
-  /** [m,C,C] with what lies above the diagonal selected (not multiplied) to 0. */
-  lowerTriangular(x: tf.Tensor): tf.Tensor;
-  /** phi(x). */
-  map(map: PointwiseMap, x: tf.Tensor): tf.Tensor;
-  /** dL/dx from dL/dphi, x and phi(x). */
-  mapGradient(map: PointwiseMap, dPhi: tf.Tensor, x: tf.Tensor, phi: tf.Tensor): tf.Tensor;
-}
+/** Tokens per chunk of the causal form. Even; scores hold N * chunk numbers, states N / chunk * r * D. */
+export const CHUNK = 32;
 
 /** x where `keep` (broadcast), 0 elsewhere, whatever x holds there. A null keeps all. */
 export function select(keep: tf.Tensor | null, x: tf.Tensor): tf.Tensor {
@@ -83,26 +71,13 @@ function runningSum(x: tf.Tensor, reverse: boolean): tf.Tensor {
   });
 }
 
-/** In differentiable ops, for every backend. */
-export const STOCK: Pieces = {
-  chunk: 32,
-  runningSum,
-  lowerTriangular: (x) => tf.tidy(() => select(lowerTriangle(x.shape[1] as number), x)),
-  map: pointwise,
-  mapGradient: pointwiseGradient,
-};
-
 /**
  * The state before each chunk, [BH,c,.,.], and after the last, [BH,1,.,.], from what each chunk adds.
  * einsum `bcxy->bxy` over the earlier chunks.
  */
-export function exclusivePrefix(
-  initial: tf.Tensor,
-  local: tf.Tensor,
-  pieces: Pieces,
-): [tf.Tensor, tf.Tensor] {
+export function exclusivePrefix(initial: tf.Tensor, local: tf.Tensor): [tf.Tensor, tf.Tensor] {
   const chunks = local.shape[1] as number;
-  const sums = pieces.runningSum(tf.concat([initial, local], 1), false);
+  const sums = runningSum(tf.concat([initial, local], 1), false);
   return [
     tf.slice(sums, [0, 0, 0, 0], [-1, chunks, -1, -1]),
     tf.slice(sums, [0, chunks, 0, 0], [-1, 1, -1, -1]),
@@ -110,8 +85,8 @@ export function exclusivePrefix(
 }
 
 /** The same from the end: the gradient of the state after each chunk, and before the first. */
-export function exclusiveSuffix(local: tf.Tensor, final: tf.Tensor, pieces: Pieces): [tf.Tensor, tf.Tensor] {
+export function exclusiveSuffix(local: tf.Tensor, final: tf.Tensor): [tf.Tensor, tf.Tensor] {
   const chunks = local.shape[1] as number;
-  const sums = pieces.runningSum(tf.concat([local, final], 1), true);
+  const sums = runningSum(tf.concat([local, final], 1), true);
   return [tf.slice(sums, [0, 1, 0, 0], [-1, chunks, -1, -1]), tf.slice(sums, [0, 0, 0, 0], [-1, 1, -1, -1])];
 }

@@ -24,11 +24,9 @@
  */
 import * as tf from '@tensorflow/tfjs-core';
 import {isNonZero} from '../conditions';
-import {exclusivePrefix, exclusiveSuffix, fromChunks, type Pieces, STOCK, select, toChunks} from './chunks';
+import {pointwise, pointwiseGradient} from '../pointwise';
+import {CHUNK, exclusivePrefix, exclusiveSuffix, fromChunks, lowerTriangle, select, toChunks} from './chunks';
 import {type DataFormat, type Dims, dimsOf, type LinearAttentionAttrs} from './spec';
-
-/** Tokens per chunk of the stock causal form. */
-export const CHUNK = STOCK.chunk;
 
 export interface ComposedInputs {
   q: tf.Tensor;
@@ -56,9 +54,9 @@ interface Plan extends Dims {
   D: number;
 }
 
-function planOf(inputs: ComposedInputs, attrs: LinearAttentionAttrs, pieces: Pieces): Plan {
+function planOf(inputs: ComposedInputs, attrs: LinearAttentionAttrs): Plan {
   const dims = dimsOf(inputs, attrs.dataFormat);
-  const longest = attrs.causal ? pieces.chunk : Number.POSITIVE_INFINITY;
+  const longest = attrs.causal ? CHUNK : Number.POSITIVE_INFINITY;
   const length = (n: number) => Math.max(2, Math.min(longest, even(n)));
   const chunks = attrs.causal ? Math.max(1, Math.ceil(dims.Nq / length(dims.Nq))) : 1;
   return {
@@ -112,39 +110,34 @@ function unpackState(state: tf.Tensor, plan: Plan): [tf.Tensor, tf.Tensor] {
   ];
 }
 
-function prepare(inputs: ComposedInputs, attrs: LinearAttentionAttrs, plan: Plan, pieces: Pieces): Prepared {
+function prepare(inputs: ComposedInputs, attrs: LinearAttentionAttrs, plan: Plan): Prepared {
   const {B, H, Nk, R, D, chunks, queryChunk, keyChunk} = plan;
   const keep = attrs.hasMask && Nk > 0 ? isNonZero(tf.reshape(inputs.mask, [B, 1, Nk, 1])) : null;
   const q = swapFormat(inputs.q, attrs.dataFormat);
   const k = select(keep, swapFormat(inputs.k, attrs.dataFormat));
   const v = select(keep, swapFormat(inputs.v, attrs.dataFormat));
-  const phiQ = pieces.map(attrs.featureMap, q);
-  const phiK = select(keep, pieces.map(attrs.featureMap, k));
+  const phiQ = pointwise(attrs.featureMap, q);
+  const phiK = select(keep, pointwise(attrs.featureMap, k));
   const Q = toChunks(phiQ, chunks, queryChunk, R); // [BHc,C,R]
   const K = toChunks(phiK, chunks, keyChunk, R); // [BHc,C,R]
   const ones = tf.ones([B, H, Nk, 1]);
   const V = toChunks(Nk > 0 ? tf.concat([v, ones], 3) : v, chunks, keyChunk, D); // [BHc,C,D]
   const local = tf.reshape(tf.matMul(K, V, true), [B * H, chunks, R, D]);
-  const [before, final] = exclusivePrefix(packState(inputs.s, inputs.z, attrs.hasState, plan), local, pieces);
+  const [before, final] = exclusivePrefix(packState(inputs.s, inputs.z, attrs.hasState, plan), local);
   // Not causal: every query sees the state after all keys.
   const seen = attrs.causal ? before : final;
   return {q, k, phiQ, phiK, keep, Q, K, V, H: tf.reshape(seen, [B * H * chunks, R, D]), final};
 }
 
 /** Scores inside a chunk, [BHc,C,C], selected (not multiplied) to 0 above the diagonal. */
-const scores = (a: tf.Tensor, b: tf.Tensor, pieces: Pieces): tf.Tensor =>
-  tf.tidy(() => pieces.lowerTriangular(tf.matMul(a, b, false, true)));
+const scores = (a: tf.Tensor, b: tf.Tensor): tf.Tensor =>
+  tf.tidy(() => select(lowerTriangle(a.shape[1] as number), tf.matMul(a, b, false, true)));
 
 /** Output [B,H,Nq,d] and inverse denominator [B,H,Nq,1] (null when not normalised). */
-function read(
-  p: Prepared,
-  attrs: LinearAttentionAttrs,
-  plan: Plan,
-  pieces: Pieces,
-): [tf.Tensor, tf.Tensor | null] {
+function read(p: Prepared, attrs: LinearAttentionAttrs, plan: Plan): [tf.Tensor, tf.Tensor | null] {
   const {B, H, Nq, d} = plan;
   const outer = tf.matMul(p.Q, p.H);
-  const both = attrs.causal ? tf.add(outer, tf.matMul(scores(p.Q, p.K, pieces), p.V)) : outer; // [BHc,C,D]
+  const both = attrs.causal ? tf.add(outer, tf.matMul(scores(p.Q, p.K), p.V)) : outer; // [BHc,C,D]
   const num = fromChunks(both, B, H, Nq, [0, d]);
   if (!attrs.normalize) {
     return [tf.mul(num, attrs.scale), null];
@@ -158,15 +151,11 @@ function read(
 }
 
 /** Forward: output, s, z, inverse (see spec.ts). */
-export function composedForward(
-  inputs: ComposedInputs,
-  attrs: LinearAttentionAttrs,
-  pieces: Pieces = STOCK,
-): tf.Tensor[] {
+export function composedForward(inputs: ComposedInputs, attrs: LinearAttentionAttrs): tf.Tensor[] {
   return tf.tidy(() => {
-    const plan = planOf(inputs, attrs, pieces);
-    const prepared = prepare(inputs, attrs, plan, pieces);
-    const [output, inverse] = read(prepared, attrs, plan, pieces);
+    const plan = planOf(inputs, attrs);
+    const prepared = prepare(inputs, attrs, plan);
+    const [output, inverse] = read(prepared, attrs, plan);
     const [s, z] = unpackState(prepared.final, plan);
     return [
       swapFormat(output, attrs.dataFormat),
@@ -186,19 +175,18 @@ export function composedBackward(
   gradients: {dOutput: tf.Tensor; dS: tf.Tensor; dZ: tf.Tensor},
   attrs: LinearAttentionAttrs,
   saved?: {output: tf.Tensor; inverse: tf.Tensor},
-  pieces: Pieces = STOCK,
 ): tf.Tensor[] {
   return tf.tidy(() => {
-    const plan = planOf(inputs, attrs, pieces);
+    const plan = planOf(inputs, attrs);
     const {B, H, Nq, Nk, r, d, R, D, chunks, queryChunk} = plan;
-    const p = prepare(inputs, attrs, plan, pieces);
+    const p = prepare(inputs, attrs, plan);
 
     const dY = swapFormat(gradients.dOutput, attrs.dataFormat);
     let dN: tf.Tensor; // [B,H,Nq,d] or [B,H,Nq,d+1]
     if (attrs.normalize) {
       const [output, inverse] =
         saved === undefined
-          ? (read(p, attrs, plan, pieces) as [tf.Tensor, tf.Tensor])
+          ? (read(p, attrs, plan) as [tf.Tensor, tf.Tensor])
           : [
               swapFormat(saved.output, attrs.dataFormat),
               swapFormat(tf.expandDims(saved.inverse, 3), attrs.dataFormat),
@@ -214,7 +202,6 @@ export function composedBackward(
     const [after, first] = exclusiveSuffix(
       local,
       packState(gradients.dS, gradients.dZ, attrs.returnState !== false, plan),
-      pieces,
     );
     const G = tf.reshape(attrs.causal ? after : first, [B * H * chunks, R, D]);
 
@@ -222,16 +209,16 @@ export function composedBackward(
     let dK = tf.matMul(p.V, G, false, true); // [BHc,C,R]
     let dV = tf.matMul(p.K, G); // [BHc,C,D]
     if (attrs.causal) {
-      const A = scores(p.Q, p.K, pieces);
-      const Bm = scores(dNc, p.V, pieces);
+      const A = scores(p.Q, p.K);
+      const Bm = scores(dNc, p.V);
       dQ = tf.add(dQ, tf.matMul(Bm, p.K));
       dK = tf.add(dK, tf.matMul(Bm, p.Q, true));
       dV = tf.add(dV, tf.matMul(A, dNc, true));
     }
     const dPhiQ = fromChunks(dQ, B, H, Nq, [0, r]);
     const dPhiK = fromChunks(dK, B, H, Nk, [0, r]);
-    const dq = pieces.mapGradient(attrs.featureMap, dPhiQ, p.q, p.phiQ);
-    const dk = select(p.keep, pieces.mapGradient(attrs.featureMap, dPhiK, p.k, p.phiK));
+    const dq = pointwiseGradient(attrs.featureMap, dPhiQ, p.q, p.phiQ);
+    const dk = select(p.keep, pointwiseGradient(attrs.featureMap, dPhiK, p.k, p.phiK));
     const dv = select(p.keep, fromChunks(dV, B, H, Nk, [0, d]));
     const state = attrs.hasState ? unpackState(first, plan) : [tf.zeros([1]), tf.zeros([1])];
     return [...[dq, dk, dv].map((x) => swapFormat(x, attrs.dataFormat)), ...state];

@@ -1,6 +1,5 @@
 /** The composed form as kernels of a named backend. */
 import * as tf from '@tensorflow/tfjs-core';
-import {type Pieces, STOCK} from './chunks';
 import {composedBackward, composedForward} from './composed';
 import {
   asAttrs,
@@ -25,19 +24,19 @@ export function live<T extends object>(inputs: T): Live<T> {
 }
 
 /** The configurations to register for `backendName`. */
-export function composedKernels(backendName: string, pieces: Pieces = STOCK): tf.KernelConfig[] {
+export function composedKernels(backendName: string): tf.KernelConfig[] {
   return [
     {
       kernelName: LinearAttention,
       backendName,
-      kernelFunc: ({inputs, attrs}) => composedForward(live(inputsOf(inputs)), attrsOf(attrs), pieces),
+      kernelFunc: ({inputs, attrs}) => composedForward(live(inputsOf(inputs)), attrsOf(attrs)),
     },
     {
       kernelName: LinearAttentionGrad,
       backendName,
       kernelFunc: ({inputs, attrs}) => {
         const all = live(gradInputsOf(inputs));
-        return composedBackward(all, all, attrsOf(attrs), all, pieces);
+        return composedBackward(all, all, attrsOf(attrs), all);
       },
     },
   ];

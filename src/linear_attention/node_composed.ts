@@ -6,29 +6,25 @@
  * - The normaliser is no further column of the values: z is a sum of K's rows, the denominator z.q plus the row sums of
  *   the scores. All products stay [64,64] by [64,64], and nothing is joined or cut.
  * - A tensor is freed as soon as it was used, so that the next result lies in memory that is still in the cache.
- * - Where the tensors are large, a few heads run after the other, as slices along the first axis: views without a copy.
  * - Selecting by a 0/1 tensor is one operation (MulNoNan).
  */
 import * as tf from '@tensorflow/tfjs-core';
 import {freeing, Operations, triangle} from '../node/operations';
 import type {NodeBackend} from '../tfjs_node';
 import {type ComposedInputs, composedBackward, composedForward} from './composed';
-import {fromChunks, type Plan, type Scanned, scan, scanRows, toChunks} from './node_scan';
+import {fromChunks, type Plan, perChunk, type Scanned, scan, scanRows, toChunks} from './node_scan';
 import {dimsOf, type LinearAttentionAttrs} from './spec';
-
-/** Bytes of the queries of the heads that run together: what is larger goes back to the operating system when freed. */
-const GROUP_BYTES = 2 ** 24;
 
 type Maybe = tf.Tensor | undefined;
 
-/** What belongs to h heads: in shapes that end in [N,w], the leading axes counting the heads. */
+/** What a call is given, sequences as [B,H,N,w]. */
 interface Heads {
   q: tf.Tensor;
   k: tf.Tensor;
   v: tf.Tensor;
-  /** [...,Nk,1], 1 or 0. */
+  /** [B,H,Nk,1], 1 or 0. */
   keep: Maybe;
-  /** The state before the first token, [h,r,d] and [h,1,r]. */
+  /** The state before the first token, [h,r,d] and [h,1,r], h = B H. */
   s: Maybe;
   z: Maybe;
 }
@@ -36,7 +32,7 @@ interface Heads {
 interface GradHeads extends Heads {
   dY: tf.Tensor;
   output: Maybe;
-  /** [...,Nq,1]. */
+  /** [B,H,Nq,1]. */
   inverse: Maybe;
   dS: Maybe;
   dZ: Maybe;
@@ -51,7 +47,8 @@ interface Prepared extends Plan {
   z: Scanned;
 }
 
-function prepare(t: Operations, heads: Heads, attrs: LinearAttentionAttrs): Prepared {
+/** @param total Whether the state after the last token is asked for. */
+function prepare(t: Operations, heads: Heads, attrs: LinearAttentionAttrs, total: boolean): Prepared {
   const {q, k, v, keep, s, z} = heads;
   const h = tf.util.sizeFromShape(q.shape.slice(0, -2));
   const plan = {h, causal: attrs.causal};
@@ -59,8 +56,9 @@ function prepare(t: Operations, heads: Heads, attrs: LinearAttentionAttrs): Prep
   const mapped = t.map(attrs.featureMap, k);
   const K = chunked(keep === undefined ? mapped : freeing(t.select(mapped, keep), mapped));
   const V = keep === undefined ? toChunks(t, v, plan) : chunked(t.select(v, keep));
-  const S = scan(t, t.matMul(K, V, true), plan, s);
-  const zs = scanRows(t, t.sum(K, 1), plan, z);
+  const order = {...plan, reverse: false, total};
+  const S = scan(t, t.matMul(K, V, true), {...order, initial: s});
+  const zs = scanRows(t, t.sum(K, 1), {...order, initial: z});
   return {...plan, Q: chunked(t.map(attrs.featureMap, q)), K, V, S, z: zs};
 }
 
@@ -70,14 +68,18 @@ function causalScores(t: Operations, products: tf.Tensor): tf.Tensor {
   return freeing(t.select(products, lower), products, lower);
 }
 
+/** Frees what the chunks saw, once it was used. */
+const done = ({seen, total}: Scanned): unknown => seen === total || freeing(undefined, seen);
+
 const outputShape = ({q, v}: Heads): number[] => [...q.shape.slice(0, -1), v.shape[v.rank - 1]];
 
 /** output, s, z, inverse. */
 function forwardHeads(t: Operations, heads: Heads, attrs: LinearAttentionAttrs): Maybe[] {
-  const p = prepare(t, heads, attrs);
+  const p = prepare(t, heads, attrs, attrs.returnState !== false);
   const {Q, K, V, S, z} = p;
   const [rows, C] = Q.shape;
   let num = S.seen && t.matMul(Q, S.seen);
+  done(S);
   // As rows, [hc,1,C]: a product with a column takes twice as long.
   let den = attrs.normalize && z.seen ? t.reshape(t.matMul(z.seen, Q, false, true), [rows, C, 1]) : undefined;
   if (attrs.causal) {
@@ -86,7 +88,7 @@ function forwardHeads(t: Operations, heads: Heads, attrs: LinearAttentionAttrs):
     num = t.sumOf(num, freeing(t.matMul(A, V), A, V));
   }
   const shape = outputShape(heads);
-  const state = attrs.returnState === false ? [undefined, undefined] : [S.total(), z.total()];
+  const state = attrs.returnState === false ? [undefined, undefined] : [S.total, z.total];
   const numerator = fromChunks(t, num as tf.Tensor, p, shape);
   if (den === undefined) {
     const output = attrs.scale === 1 ? numerator : tf.mul(numerator, attrs.scale);
@@ -101,7 +103,7 @@ function forwardHeads(t: Operations, heads: Heads, attrs: LinearAttentionAttrs):
 /** dq, dk, dv, and ds, dz [h,1,r] where there is a state. */
 function backwardHeads(t: Operations, heads: GradHeads, attrs: LinearAttentionAttrs): Maybe[] {
   const {q, k, keep, dY, output, inverse, dS, dZ} = heads;
-  const p = prepare(t, heads, attrs);
+  const p = prepare(t, heads, attrs, false);
   const {h, causal, Q, K, V, S, z} = p;
 
   let e: Maybe; // -(dY.y) / den, [hc,C,1]
@@ -116,12 +118,15 @@ function backwardHeads(t: Operations, heads: GradHeads, attrs: LinearAttentionAt
   const dN = toChunks(t, dNum, p); // [hc,C,d]
   freeing(dNum, dNum === dY ? undefined : dNum);
 
-  const G = scan(t, t.matMul(Q, dN, true), p, dS, true);
-  const g = e && scanRows(t, t.matMul(e, Q, true), p, dZ, true);
+  const order = {h, causal, reverse: true, total: attrs.hasState};
+  const G = scan(t, t.matMul(Q, dN, true), {...order, initial: dS});
+  const g = e && scanRows(t, t.matMul(e, Q, true), {...order, initial: dZ});
 
+  let dQ = t.sumOf(S.seen && t.matMul(dN, S.seen, false, true), e && z.seen && t.matMul(e, z.seen));
+  done(S);
   let dV = G.seen && t.matMul(K, G.seen);
   let dK = G.seen && t.matMul(V, G.seen, false, true);
-  let dQ = t.sumOf(S.seen && t.matMul(dN, S.seen, false, true), e && z.seen && t.matMul(e, z.seen));
+  done(G);
   if (causal) {
     const A = causalScores(t, t.matMul(Q, K, false, true));
     dV = t.sumOf(dV, freeing(t.matMul(A, dN, true), A));
@@ -131,7 +136,7 @@ function backwardHeads(t: Operations, heads: GradHeads, attrs: LinearAttentionAt
     dK = t.sumOf(dK, freeing(t.matMul(Bm, Q, true), Bm));
   }
   // The gradient of z reaches each key alike.
-  const dKey = g === undefined ? dZ && tf.tile(dZ, [K.shape[0] / h, 1, 1]) : g.seen;
+  const dKey = g === undefined ? dZ && perChunk(t, dZ, K.shape[0] / h) : g.seen;
   if (dKey !== undefined) {
     dK = freeing(t.add(dK as tf.Tensor, dKey), dK);
   }
@@ -150,38 +155,9 @@ function backwardHeads(t: Operations, heads: GradHeads, attrs: LinearAttentionAt
     kept(gradient(dK, k, K)),
     kept(fromChunks(t, dV as tf.Tensor, p, heads.v.shape)),
     ...(attrs.hasState
-      ? [G.total(), g?.total() ?? dZ ?? tf.zeros([h, 1, q.shape[q.rank - 1]])]
+      ? [G.total, g?.total ?? dZ ?? tf.zeros([h, 1, q.shape[q.rank - 1]])]
       : [undefined, undefined]),
   ];
-}
-
-/** The same with f of every tensor. */
-function eachOf<T extends Heads>(heads: T, f: (x: tf.Tensor) => tf.Tensor): T {
-  const result = {...heads};
-  for (const name of Object.keys(heads) as (keyof T)[]) {
-    const x = heads[name] as Maybe;
-    result[name] = (x && f(x)) as T[keyof T];
-  }
-  return result;
-}
-
-/** f of a few heads after the other, the results joined to [h,...]. */
-function byGroups<T extends Heads>(all: T, f: (heads: T) => Maybe[]): Maybe[] {
-  const h = tf.util.sizeFromShape(all.q.shape.slice(0, -2));
-  const count = Math.max(1, Math.floor((GROUP_BYTES * h) / (4 * all.q.size)));
-  if (count >= h) {
-    return tf.tidy(() => f(all));
-  }
-  const rows = eachOf(all, (x) => tf.reshape(x, [h, ...x.shape.slice(-2)]));
-  const groups: Maybe[][] = [];
-  for (let at = 0; at < h; at += count) {
-    const size = [Math.min(count, h - at), -1, -1];
-    groups.push(tf.tidy(() => f(eachOf(rows, (x) => tf.slice(x, [at, 0, 0], size)))));
-  }
-  return groups[0].map((first, i) => {
-    const parts = groups.map((group) => group[i] as tf.Tensor);
-    return first && freeing(tf.concat(parts, 0), ...parts);
-  });
 }
 
 /** What one call works with: how its tensors become heads, and heads its results. */
@@ -227,13 +203,6 @@ class Call {
     return {s: tf.reshape(s, [h, r, d]), z: tf.reshape(z, [h, 1, r])};
   }
 
-  /** A result of the heads in the call's layout. */
-  whole(x: Maybe): tf.Tensor {
-    const result = x as tf.Tensor;
-    const {shape} = result;
-    return this.swap(shape.length === 4 ? result : tf.reshape(result, [this.B, this.H, ...shape.slice(1)]));
-  }
-
   /** [B,H,r,d] and [B,H,r]; placeholders where there are none. */
   wholeState(s: Maybe, z: Maybe): [tf.Tensor, tf.Tensor] {
     if (s === undefined || z === undefined) {
@@ -259,11 +228,11 @@ export function nodeForward(
   }
   return tf.tidy(() => {
     const call = new Call(backend, inputs, attrs);
-    const [output, s, z, inverse] = byGroups(call.heads(), (heads) => forwardHeads(call.t, heads, attrs));
+    const [output, s, z, inverse] = forwardHeads(call.t, call.heads(), attrs);
     return [
-      call.whole(output),
+      call.swap(output as tf.Tensor),
       ...call.wholeState(s, z),
-      inverse === undefined ? tf.zeros([1]) : tf.squeeze(call.whole(inverse), [3]),
+      inverse === undefined ? tf.zeros([1]) : tf.squeeze(call.swap(inverse), [3]),
     ];
   });
 }
@@ -290,7 +259,7 @@ export function nodeBackward(
       dS: final.s,
       dZ: final.z,
     };
-    const [dq, dk, dv, ds, dz] = byGroups(heads, (few) => backwardHeads(call.t, few, attrs));
-    return [...[dq, dk, dv].map((x) => call.whole(x)), ...call.wholeState(ds, dz)];
+    const [dq, dk, dv, ds, dz] = backwardHeads(call.t, heads, attrs);
+    return [...[dq, dk, dv].map((x) => call.swap(x as tf.Tensor)), ...call.wholeState(ds, dz)];
   });
 }

@@ -47,68 +47,64 @@ export function fromChunks(t: Operations, x: tf.Tensor, {h}: Plan, shape: number
   return freeing(t.reshape(cut, shape), cut);
 }
 
-/** Sums over the tokens outside a chunk. */
+/** How to sum over chunks. */
+export interface Scan extends Plan {
+  /** What is there before the first chunk (after the last, when reversed), [h,a,b]. */
+  initial: tf.Tensor | undefined;
+  /** Each chunk sees those after it. */
+  reverse: boolean;
+  /** Whether the total is asked for. */
+  total: boolean;
+}
+
 export interface Scanned {
   /** What each chunk sees, [hc,a,b]; undefined where there is nothing. */
   seen: tf.Tensor | undefined;
-  /** After all chunks, [h,a,b]. */
-  total(): tf.Tensor;
+  /** After all chunks, [h,a,b]. When not causal, that is what is seen. */
+  total: tf.Tensor | undefined;
 }
 
 /**
- * Sums of [hc,a,b], which is freed, from `initial` [h,a,b] on: each chunk sees those before it, or those after it when
- * reversed, or all when not causal.
+ * Sums of [hc,a,b], which is freed, from `initial` on: each chunk sees those before it, or those after it when reversed,
+ * or all when not causal.
  */
-export function scan(
-  t: Operations,
-  local: tf.Tensor,
-  {h, causal}: Plan,
-  initial: tf.Tensor | undefined,
-  reverse = false,
-): Scanned {
+export function scan(t: Operations, local: tf.Tensor, options: Scan): Scanned {
+  const {h, causal, initial, reverse} = options;
   const [rows, a, b] = local.shape;
   const c = rows / h;
   if (c === 1) {
-    const total = () => (initial === undefined ? local : t.add(initial, local));
-    return causal ? {seen: initial, total} : all(total());
+    const total = initial === undefined ? local : freeing(t.add(initial, local), local);
+    return {seen: causal ? initial : total, total};
   }
   const chunks = freeing(t.reshape(local, [h, c, a * b]), local);
   const start = initial && t.reshape(initial, [h, 1, a * b]);
-  const before =
+  const sums =
     (c <= PRODUCT_CHUNKS && byProduct(t, chunks, start, reverse)) || byAdditions(t, chunks, start, reverse);
-  const last = reverse ? 0 : c - 1;
-  const lastOf = (x: tf.Tensor) => tf.slice(x, [0, last, 0], [h, 1, a * b]);
-  return {
-    seen: t.reshape(before, [rows, a, b]),
-    total: () => t.reshape(t.add(lastOf(before), lastOf(chunks)), [h, a, b]),
-  };
+  const lastOf = (x: tf.Tensor) => tf.slice(x, [0, reverse ? 0 : c - 1, 0], [h, 1, a * b]);
+  const total = options.total ? t.reshape(t.add(lastOf(sums), lastOf(chunks)), [h, a, b]) : undefined;
+  return freeing({seen: t.reshape(sums, [rows, a, b]), total}, sums, chunks);
 }
 
 /** The same for [hc,1,r], where a cumulative sum is cheap. */
-export function scanRows(
-  t: Operations,
-  local: tf.Tensor,
-  plan: Plan,
-  initial: tf.Tensor | undefined,
-  reverse = false,
-): Scanned {
-  const {h} = plan;
+export function scanRows(t: Operations, local: tf.Tensor, options: Scan): Scanned {
+  const {h, initial, reverse} = options;
   const [rows, , r] = local.shape;
   if (rows === h) {
-    return scan(t, local, plan, initial);
+    return scan(t, local, options);
   }
-  const chunks = t.reshape(local, [h, rows / h, r]);
-  const sums = t.sumsBefore(chunks, reverse);
+  const chunks = freeing(t.reshape(local, [h, rows / h, r]), local);
+  const from = (sum: tf.Tensor) => (initial === undefined ? sum : t.add(sum, initial));
   return {
-    seen: t.reshape(initial === undefined ? sums : t.add(sums, initial), [rows, 1, r]),
-    total() {
-      const sum = t.sum(chunks, 1);
-      return initial === undefined ? sum : t.add(initial, sum);
-    },
+    seen: t.reshape(from(t.sumsBefore(chunks, reverse)), [rows, 1, r]),
+    total: options.total ? from(t.sum(chunks, 1)) : undefined,
   };
 }
 
-const all = (total: tf.Tensor): Scanned => ({seen: total, total: () => total});
+/** [h,a,b] to [hc,a,b], each repeated. */
+export function perChunk(t: Operations, x: tf.Tensor, c: number): tf.Tensor {
+  const [h, a, b] = x.shape;
+  return t.reshape(tf.tile(x, [1, c, 1]), [h * c, a, b]);
+}
 
 /** A product with a strict triangle; undefined where not all entries are finite, whose product with 0 is NaN. */
 function byProduct(

@@ -87,6 +87,51 @@ describeOnBackends('tfjs-node', () => {
       tf.dispose([...x, state.s, state.z]);
     });
 
+    test.each([40, 130])(
+      "without a normaliser, z's gradient reaches each of %d keys of its own head",
+      (N) => {
+        tf.tidy(() => {
+          const [q, k, v] = inputs([2, 3, N, 5]);
+          const weights = random([2, 3, 5], 7);
+          const loss = (key: tf.Tensor) => {
+            const options = {
+              causal: true,
+              normalize: false,
+              featureMap: 'identity',
+              returnState: true,
+            } as const;
+            return tf.sum(tf.mul(linearAttention(q, key, v, options).state.z, weights)) as tf.Scalar;
+          };
+          const every = tf.tile(tf.expandDims(weights, 2), [1, 1, N, 1]);
+          expect(tf.grad(loss)(k).dataSync()).toEqual(every.dataSync());
+        });
+      },
+    );
+
+    test('2200 tokens at once equal two runs of 1100, and so do their gradients', () => {
+      tf.tidy(() => {
+        const x = inputs([1, 2, 2200, 6]);
+        const weights = random([1, 2, 2200, 6], 8);
+        const whole = (q: tf.Tensor, k: tf.Tensor, v: tf.Tensor) =>
+          linearAttention(q, k, v, {causal: true}) as tf.Tensor;
+        const halves = (...all: tf.Tensor[]) => {
+          const [first, second] = [0, 1100].map((from) => all.map((y) => rows(y, from, from + 1100)));
+          const options = {causal: true, returnState: true} as const;
+          const {output, state} = linearAttention(first[0], first[1], first[2], options);
+          const rest = {causal: true, initialState: state};
+          return tf.concat([output, linearAttention(second[0], second[1], second[2], rest) as tf.Tensor], 2);
+        };
+        const [a, b] = [whole, halves].map((f) => {
+          const loss = (...y: tf.Tensor[]) => tf.sum(tf.mul(f(y[0], y[1], y[2]), weights)) as tf.Scalar;
+          return [f(...x), ...tf.grads(loss)(x)];
+        });
+        a.forEach((y, i) => {
+          const error = tf.div(tf.max(tf.abs(tf.sub(y, b[i]))), tf.max(tf.abs(y))).dataSync()[0];
+          expect(error).toBeLessThan(1e-5);
+        });
+      });
+    });
+
     test('50 steps equal the sequence, and leave the states that they were given', () => {
       tf.tidy(() => {
         const [q, k, v] = inputs([2, 3, 50, 21]);
