@@ -7,7 +7,7 @@ import * as tf from '@tensorflow/tfjs-core';
 import {type PointwiseMap, pointwise, pointwiseGradient} from '../pointwise';
 import {type Attribute, attributesOf, type NodeBackend, runOperation} from '../tfjs_node';
 
-/** Memory that tensors share, made when it is first used; never written. */
+/** Values that tensors share without a copy, made when they are first used; never written. */
 const triangles = new Map<string, Float32Array>();
 
 /** [1,n,n] of 0 with 1 where column < row ('before'), column <= row ('upTo') or column > row ('after'). */
@@ -27,7 +27,7 @@ export function triangle(n: number, which: 'before' | 'upTo' | 'after'): tf.Tens
 
 /**
  * Frees what made a result, and hands the result on: TensorFlow then writes the next one into memory that is still in the
- * cache, which saves a quarter of the time.
+ * cache, which saves a fifth of the time.
  */
 export function freeing<T>(result: T, ...used: (tf.Tensor | undefined)[]): T {
   for (const x of used) {
