@@ -8,7 +8,7 @@ import type {Command} from './command';
 import {EXIT, Failure, UsageError} from './errors';
 import {onInterrupt} from './interrupt';
 import {checkModelFolder, load} from './model_folder';
-import {readTokenizer} from './run_file';
+import {readTokenizer, trainedLength} from './run_file';
 
 const FLAGS = {
   model: {type: 'string', value: 'DIR', required: true, describe: 'the folder that train wrote'},
@@ -84,6 +84,13 @@ async function run(argv: readonly string[]): Promise<number> {
   const rate = made > 1 ? `, then ${Math.round(((made - 1) * 1000) / (now - first))} tokens/s` : '';
   const wait = made > 0 ? `; the first after ${Math.round(first - started)} ms${rate}` : '';
   console.error(`${made} tokens${wait}; ${describeState(model, prompt.length + text.length)}.`);
+  const length = trainedLength(folder);
+  if (length !== null && prompt.length + text.length > length) {
+    console.error(
+      `The model was trained on windows of ${length} characters: text further than that from its start is ` +
+        'worse. A larger --length in training reaches further.',
+    );
+  }
   return interrupt.interrupted ? EXIT.interrupted : EXIT.ok;
 }
 

@@ -56,6 +56,16 @@ export function readSettings<S extends Settings>(folder: string, expected: S): S
   return Object.fromEntries(read) as S;
 }
 
+/** Characters in a window of the training; null where the folder does not say. */
+export function trainedLength(folder: string): number | null {
+  try {
+    const {settings} = readJson(folder, FILES.run) as {settings: {length: unknown}};
+    return typeof settings.length === 'number' ? settings.length : null;
+  } catch {
+    return null;
+  }
+}
+
 export function readTokenizer(folder: string) {
   const json = readJson(folder, FILES.tokenizer);
   try {

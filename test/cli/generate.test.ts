@@ -29,6 +29,18 @@ describe('generate', () => {
     );
   });
 
+  it('says when it wrote further than the windows of the training reached', async () => {
+    const line =
+      'The model was trained on windows of 16 characters: text further than that from its start is worse. ' +
+      'A larger --length in training reaches further.';
+    const said = async (tokens: number) =>
+      (await workspace.generate('run', '--prompt', 'the dog', '--max-tokens', `${tokens}`)).stderr.split(
+        '\n',
+      );
+    expect(await said(10)).toContain(line);
+    expect(await said(9)).not.toContain(line);
+  });
+
   it("says how a softmax model's cache grows", async () => {
     const {stderr} = await workspace.generate('softmax', '--prompt', 'the', '--max-tokens', '7');
     expect(stderr).toMatch(/a cache of 576 bytes, 64 more with every token\./);
