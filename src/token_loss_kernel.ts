@@ -57,8 +57,14 @@ function pick(x: tf.Tensor2D, ids: tf.Tensor1D): tf.Tensor {
   return tf.sum(tf.mul(x, oneHot(ids, vocabSize)), 1);
 }
 
-/** float32 [N,V]. Through int32: tfjs's wasm kernel fills a float32 one-hot tensor with the bits of whole numbers. */
+/**
+ * float32 [N,V]. Through int32: tfjs's wasm kernel fills a float32 one-hot tensor with the bits of whole numbers. tfjs
+ * refuses V = 1, the vocabulary of a text of one character.
+ */
 function oneHot(ids: tf.Tensor1D, depth: number): tf.Tensor {
+  if (depth === 1) {
+    return tf.cast(tf.expandDims(tf.equal(ids, 0), 1), 'float32');
+  }
   return tf.cast(tf.oneHot(ids, depth), 'float32');
 }
 

@@ -99,7 +99,8 @@ export async function train(
         ? localGradients(model, variables, windows, run)
         : await workerGradients(model, variables, windows, {...run, windowSeed, tokens: run.train});
     try {
-      const loop = new Loop(model, optimizer, variables, gradients, run, store, identity);
+      const kept = source !== null && source === store ? start : -1;
+      const loop = new Loop(model, optimizer, variables, gradients, run, store, identity, kept);
       return await loop.run(start);
     } finally {
       await gradients.dispose();
@@ -137,8 +138,6 @@ class Loop {
   private readonly rate: (step: number) => number;
   private readonly history: TrainingRecord[] = [];
   private validation: Evaluation | null = null;
-  /** The step of the checkpoint that is in the store; -1 when none of this call is. */
-  private saved = -1;
   private failure: Error | null = null;
 
   constructor(
@@ -149,6 +148,8 @@ class Loop {
     private readonly options: ResolvedTraining,
     private readonly store: NamedStore | null,
     private readonly identity: RunIdentity,
+    /** The step of this run's checkpoint that is in the store; -1 when none is. */
+    private saved: number,
   ) {
     const {learningRate, steps, warmup, decay} = options;
     this.rate = schedule({learningRate, steps, warmup, decay});
@@ -239,7 +240,9 @@ class Loop {
   private checkFinite(index: number, what: string, value: number): void {
     if (!Number.isFinite(value)) {
       const kept =
-        this.store === null ? '' : ` The checkpoint at ${this.store.name} is of the last good one saved.`;
+        this.store === null || this.saved < 0
+          ? ''
+          : ` The checkpoint at ${this.store.name} is of the last good one saved.`;
       fail(
         FN,
         `the ${what} is ${value} in step ${index + 1}; training stopped before that update, so the weights are those ` +

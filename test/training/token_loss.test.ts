@@ -104,6 +104,14 @@ describeOnBackends('tokenLoss', (backend) => {
     expect(got.gradient.every((x) => x === 0)).toBe(true);
   });
 
+  test('of a vocabulary of one token, the loss and the gradient are 0', () => {
+    const ids = tf.zeros([1, 3], 'int32');
+    const logits = tf.tensor([1, -2, 3], [1, 3, 1]);
+    const {value, grad} = tf.valueAndGrad((x: tf.Tensor) => tokenLoss(ids, x))(logits);
+    expect([...value.dataSync(), ...grad.dataSync()].map(Math.abs)).toEqual([0, 0, 0, 0]);
+    tf.dispose([ids, logits, value, grad]);
+  });
+
   test('NaN in a counted row shows in the loss', () => {
     expect(run([Number.NaN, ...LOGITS.slice(1)], TARGETS).loss).toBeNaN();
   });

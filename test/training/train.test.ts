@@ -179,6 +179,16 @@ describeOnBackends('training.train', () => {
     },
   );
 
+  test('a NaN loss before the first checkpoint speaks of none', async () => {
+    const model = bigram();
+    model.setWeights(model.getWeights().map((weight) => tf.fill(weight.shape, Number.NaN)));
+    const checkpoint = {save: () => undefined, load: () => null};
+    await expect(training.train(model, DATA, {...QUICK, checkpoint})).rejects.toThrow(
+      /the loss is NaN in step 1; .* after step 0\. A lower/,
+    );
+    model.dispose();
+  });
+
   test('an abort ends after the current step, returns what was done, and saves it', async () => {
     await expectNoLeak(async () => {
       const model = bigram();
