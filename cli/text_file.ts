@@ -1,5 +1,5 @@
 /** Reads a text file that a person named: whatever is wrong with it is said in words, before anything is made. */
-import {readFileSync, statSync} from 'node:fs';
+import {closeSync, openSync, readFileSync, readSync, statSync} from 'node:fs';
 import {Failure, reason} from './errors';
 
 /** Text of more than this is not held as one string by Node. */
@@ -15,7 +15,10 @@ export function readTextFile(flag: string, path: string): string {
     if (stat.size > MAX_BYTES) {
       throw fail(`it has ${stat.size} bytes; expected at most ${MAX_BYTES}. Cut it into parts.`);
     }
-    bytes = readFileSync(path);
+    bytes = stat.isFile() ? readFileSync(path) : readStream(path);
+    if (bytes.length > MAX_BYTES) {
+      throw fail(`it has more than ${MAX_BYTES} bytes. Cut it into parts.`);
+    }
   } catch (error) {
     throw error instanceof Failure ? error : fail(`cannot read it: ${reason(error)}.`);
   }
@@ -31,4 +34,22 @@ export function readTextFile(flag: string, path: string): string {
   text = text.replaceAll('\r\n', '\n');
   if (text.trim() === '') throw fail('it holds nothing but white space.');
   return text;
+}
+
+/** What a pipe or a device holds, until its end, its first zero byte or too much: /dev/zero has no end. */
+function readStream(path: string): Buffer {
+  const pieces: Buffer[] = [];
+  const file = openSync(path, 'r');
+  try {
+    for (let size = 0; size <= MAX_BYTES; ) {
+      const piece = Buffer.alloc(65536);
+      const got = piece.subarray(0, readSync(file, piece));
+      pieces.push(got);
+      size += got.length;
+      if (got.length === 0 || got.includes(0)) break;
+    }
+  } finally {
+    closeSync(file);
+  }
+  return Buffer.concat(pieces);
 }

@@ -25,6 +25,7 @@ describe('reading a text file', () => {
     ['an empty file', () => written(''), /it is empty/],
     ['white space only', () => written(' \n\t\n'), /nothing but white space/],
     ['a file with zero bytes', () => written([0x61, 0, 0x62]), /it is not text: byte 1 is 0/],
+    ['a device without an end', () => '/dev/zero', /it is not text: byte 0 is 0/],
     ['invalid UTF-8', () => written([0x61, 0xff, 0x62]), /not valid UTF-8/],
     ['a truncated character at the end', () => written([0x61, 0xc3]), /not valid UTF-8/],
     ['a folder', () => folder, /it is a folder/],
