@@ -3,7 +3,10 @@ import type {LayersModel} from '@tensorflow/tfjs-layers';
 import {type TrainOptions, train} from '../training';
 
 const WARM_UP = 1;
-const MEASURED = 3;
+const LEAST = 3;
+/** The first steps are slow, while V8 compiles: measuring goes on for so many steps, or so great a part of the time. */
+const MOST = 16;
+const PART = 0.04;
 /** Validation, checkpoints and saving take a part of the time as well. */
 const SHARE = 0.9;
 
@@ -17,18 +20,23 @@ export async function planSteps(
   const model = makeModel();
   try {
     const times: number[] = [];
+    const enough = new AbortController();
+    let spent = 0;
     let last = performance.now();
     await train(model, tokens, {
       ...options,
-      steps: WARM_UP + MEASURED,
+      signal: AbortSignal.any(options.signal ? [options.signal, enough.signal] : [enough.signal]),
+      steps: WARM_UP + MOST,
       warmup: 0,
       onProgress() {
-        times.push((performance.now() - last) / 1000);
-        last = performance.now();
+        const now = performance.now();
+        times.push((now - last) / 1000);
+        spent += (now - last) / 1000;
+        last = now;
+        if (times.length >= WARM_UP + LEAST && spent > PART * seconds) enough.abort();
       },
     });
     const perStep = Math.min(...times.slice(WARM_UP));
-    const spent = times.reduce((a, b) => a + b, 0);
     return Math.max(1, Math.floor(((seconds - spent) * SHARE) / perStep));
   } finally {
     model.dispose();

@@ -22,7 +22,7 @@ const BUDGET = {
   [`${name}/kernels/wasm`]: [['./kernels/wasm'], 33],
   [`${name}/kernels/webgl`]: [['./kernels/webgl'], 14],
   [`${name}/kernels/webgpu`]: [['./kernels/webgpu'], 13],
-  [`${name}/kernels/node`]: [['./kernels/node'], 7],
+  [`${name}/kernels/node`]: [['./kernels/node'], 8.5],
   [`${name}/node-webgpu`]: [['./node-webgpu'], 14],
   'ops + kernels/wasm': [['./ops', './kernels/wasm'], 48],
   'generation + layers + kernels/webgpu': [['./generation', './layers', './kernels/webgpu'], 45],

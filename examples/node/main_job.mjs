@@ -2,8 +2,9 @@
  * The main job, `npm start`: trains a character-level transformer with linear attention on Moby-Dick, on the wasm backend,
  * saves it, writes text with it, and compares its decoding with that of a softmax model of the same size.
  *
- * `--seconds N` sets the time for training, which is most of the whole; `--steps N` trains that many steps instead; `--out DIR` and
- * `--positions 64,256` are the folder and the table's positions. Everything below is plain use of the public API.
+ * `--seconds N` sets the time for training, which is most of the whole; `--steps N` trains that many steps instead;
+ * `--out DIR` and `--positions 64,256` are the folder and the table's positions. Everything below is plain use of the
+ * public API.
  */
 import {availableParallelism} from 'node:os';
 import {parseArgs} from 'node:util';
@@ -19,6 +20,8 @@ const FEATURE_MAP = 'exp';
 /** Two threads of 4 sequences each; on one core the same batches, one after the other. */
 const BATCH = {batchSize: 4, length: 128, accumulate: 2, workers: Math.min(2, availableParallelism())};
 const LEARNING_RATE = 4e-3;
+/** Steps that are timed to plan a run. In the first half of them V8 is still compiling. */
+const PLANNING_STEPS = 16;
 const VALIDATION_WINDOWS = 32;
 const PROMPT = 'The whale ';
 const CHARACTERS = 500;
@@ -37,9 +40,9 @@ if (!(seconds > 0)) throw new Error(`expected --seconds to be a number above 0; 
 const positions = values.positions.split(',').map(Number);
 
 /**
- * Writes after the prompt, in windows as long as those of the training: features of exp that rotary positions turn have not been
- * learned beyond, and text falls apart there (benchmarks/experiments/results/positions.md). At the end of a window a new one
- * begins with the last half of it.
+ * Writes after the prompt, in windows as long as those of the training: features of exp that rotary positions turn have
+ * not been learned beyond, and text falls apart there (benchmarks/experiments/results/positions.md). At the end of a
+ * window a new one begins with the last half of it.
  */
 async function* writing(model, tokenizer) {
   let text = PROMPT;
@@ -62,14 +65,14 @@ async function stepsFor(time, vocabSize, ids) {
   let last = performance.now();
   await training.train(model, ids, {
     ...BATCH,
-    steps: 4,
+    steps: PLANNING_STEPS,
     onProgress() {
       times.push((performance.now() - last) / 1000);
       last = performance.now();
     },
   });
   model.dispose();
-  return Math.max(20, Math.floor((0.85 * time) / Math.min(...times.slice(1))));
+  return Math.max(20, Math.floor((0.8 * time) / Math.min(...times.slice(PLANNING_STEPS / 2))));
 }
 
 async function trainOnText(model, ids, held, time) {
