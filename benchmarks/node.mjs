@@ -1,8 +1,8 @@
 /**
  * Linear attention on tfjs-node: the native operations, the composed form in TensorFlow's own, the wasm kernels,
- * onnxruntime-node's LinearAttention with a normaliser (where benchmarks/peers is installed), pytorch-fast-transformers
- * (where BENCH_PYTHON has it), both on one thread only, and stock softmax attention, interleaved in one process for each
- * number of threads. B = 1, H = 8, r = d = 64, causal, feature map and normaliser included. Prints Markdown.
+ * onnxruntime-node's LinearAttention with a normaliser (where benchmarks/peers is installed; on one thread only),
+ * pytorch-fast-transformers and PyTorch's own operations in chunks (where BENCH_PYTHON has them), and stock softmax
+ * attention, interleaved in one process for each number of threads. B = 1, H = 8, r = d = 64, causal, feature map and normaliser included. Prints Markdown.
  *
  *     node benchmarks/node.mjs [--quick] [--lengths 1024,4096,16384]
  */
@@ -87,22 +87,61 @@ async function onnxruntimeOrNull() {
   };
 }
 
-/** A maker of runs without and with gradients, or null where Python has no pytorch-fast-transformers. */
-async function fastTransformersOrNull() {
-  const peers = await Promise.all([fastTransformers(), fastTransformers()]);
-  if (peers.includes(null)) return null;
-  const run = (peer) => async () => {
-    await peer.time();
+/** Chunk lengths that PyTorch's own operations are tried with. */
+const CHUNKS = [32, 64, 128];
+
+/** A maker of PyTorch's contenders, or null where Python has no pytorch-fast-transformers. */
+async function pytorchOrNull(threads) {
+  const peers = [];
+  const start = async () => {
+    const peer = await fastTransformers(threads);
+    if (peer !== null) peers.push(peer);
+    return peer;
   };
+  if ((await start()) === null) return null;
+  for (let i = 1; i < 4; i++) await start();
+  const [plain, gradients, chunked, chunkedGradients] = peers;
+  const contender = (name, peer) => ({
+    name,
+    run: async () => {
+      await peer.time();
+    },
+  });
   return {
-    async make(values, N) {
-      await Promise.all([peers[0].make(N, R, values.slice(0, 3)), peers[1].make(N, R, values)]);
-      return peers.map(run);
+    /** `want` is the output that PyTorch's must agree with. */
+    async make(values, N, want) {
+      const inputs = values.slice(0, 3);
+      await plain.make(N, R, inputs);
+      await gradients.make(N, R, values);
+      const C = await fastest(CHUNKS, (length) => chunked.make(N, R, inputs, length), chunked.time);
+      await chunked.make(N, R, inputs, C);
+      await chunkedGradients.make(N, R, values, C);
+      const got = await chunked.result();
+      const worst = got.reduce((most, x, i) => Math.max(most, Math.abs(x - want[i])), 0);
+      if (!(worst < 1e-3)) throw new Error(`PyTorch in chunks and the native operation differ by ${worst}`);
+      return [
+        contender('fast-transformers forward', plain),
+        contender('fast-transformers forward + backward', gradients),
+        contender('PyTorch in chunks forward', chunked),
+        contender('PyTorch in chunks forward + backward', chunkedGradients),
+      ];
     },
     end() {
       for (const peer of peers) peer.end();
     },
   };
+}
+
+/** The value whose best of five timings is the least. */
+async function fastest(values, prepare, time) {
+  const best = [];
+  for (const value of values) {
+    await prepare(value);
+    const times = [];
+    for (let i = 0; i < 5; i++) times.push(await time());
+    best.push(Math.min(...times));
+  }
+  return values[best.indexOf(Math.min(...best))];
 }
 
 /** Nothing is timed that is wrong. */
@@ -124,7 +163,7 @@ async function measure(threads) {
     await tf.ready();
   }
   const onnx = threads === 1 ? await onnxruntimeOrNull() : null;
-  const python = threads === 1 ? await fastTransformersOrNull() : null;
+  const python = await pytorchOrNull(threads);
   console.log(`### ${threads} thread${threads > 1 ? 's' : ''}\n`);
   console.log('| | N | best ms | median ms | GFLOP/s (best) |\n|---|---|---|---|---|');
   for (const N of flags.lengths.split(',').map(Number)) {
@@ -164,9 +203,9 @@ async function measure(threads) {
       contenders.push({name: 'onnxruntime-node, normalised', run: await onnx(values, N)});
     }
     if (python !== null) {
-      const [plain, gradients] = await python.make(values, N);
-      contenders.push({name: 'fast-transformers forward', run: plain});
-      contenders.push({name: 'fast-transformers forward + backward', run: gradients});
+      tf.setBackend(backend);
+      const want = tf.tidy(() => forward(backend)().dataSync());
+      contenders.push(...(await python.make(values, N, want)));
     }
     const times = await takeTurns(
       tf,
@@ -181,7 +220,10 @@ async function measure(threads) {
     const best = (name) => times.get(name)?.best ?? Number.NaN;
     const over = (name, ours = 'native forward') => (best(name) / best(ours)).toFixed(2);
     console.log(
-      `| times native forward | ${N} | composed ${over('composed forward')}, wasm ${over('wasm forward')}, onnxruntime-node ${over('onnxruntime-node, normalised')}, fast-transformers ${over('fast-transformers forward')}, with gradients ${over('fast-transformers forward + backward', 'native forward + backward')} | backward ${(over('native forward + backward') - 1).toFixed(2)} | |`,
+      `| times native forward | ${N} | composed ${over('composed forward')}, wasm ${over('wasm forward')}, onnxruntime-node ${over('onnxruntime-node, normalised')}, ` +
+        `fast-transformers ${over('fast-transformers forward')}, with gradients ${over('fast-transformers forward + backward', 'native forward + backward')}, ` +
+        `PyTorch in chunks ${over('PyTorch in chunks forward')}, with gradients ${over('PyTorch in chunks forward + backward', 'native forward + backward')} | ` +
+        `backward ${(over('native forward + backward') - 1).toFixed(2)} | |`,
     );
     tf.dispose(Object.values(on).flat());
   }

@@ -9,11 +9,17 @@ import {fileURLToPath} from 'node:url';
 const SCRIPT = fileURLToPath(new URL('fast_transformers_driver.py', import.meta.url));
 
 /** @returns null where there is no Python that can import both packages. */
-export async function fastTransformers() {
+export async function fastTransformers(threads = 1) {
   const python = process.env.BENCH_PYTHON ?? 'python3';
   const child = spawn(python, [SCRIPT], {
     stdio: ['pipe', 'pipe', 'ignore'],
-    env: {...process.env, OMP_NUM_THREADS: '1', MKL_NUM_THREADS: '1'},
+    // Passive: idle threads that spin would take the others' turns.
+    env: {
+      ...process.env,
+      OMP_NUM_THREADS: `${threads}`,
+      MKL_NUM_THREADS: `${threads}`,
+      OMP_WAIT_POLICY: 'PASSIVE',
+    },
   });
   child.on('error', () => undefined);
   child.stdin.on('error', () => undefined);
@@ -30,13 +36,13 @@ export async function fastTransformers() {
   const file = join(folder, 'values');
   return {
     name: `pytorch-fast-transformers as pip builds it, torch ${hello.value.split(' ')[1]}`,
-    /** Inputs as arrays [N,H,r]: q, k, v and, for gradients, dy. */
-    async make(N, r, inputs) {
+    /** Inputs as arrays [N,H,r]: q, k, v and, for gradients, dy. With a chunk length, PyTorch's own operations of [H,N,r]. */
+    async make(N, r, inputs, chunk = 0) {
       writeFileSync(
         file,
         Buffer.concat(inputs.map((x) => Buffer.from(x.buffer, x.byteOffset, x.byteLength))),
       );
-      await ask(`make ${N} ${r} ${inputs.length === 4 ? 1 : 0} ${file}`);
+      await ask(`make ${N} ${r} ${inputs.length === 4 ? 1 : 0} ${chunk} ${file}`);
     },
     time: async () => Number(await ask('run')),
     async result() {
