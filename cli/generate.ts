@@ -87,8 +87,8 @@ async function run(argv: readonly string[]): Promise<number> {
   const length = trainedLength(folder);
   if (length !== null && prompt.length + text.length > length) {
     console.error(
-      `The model was trained on windows of ${length} characters: text further than that from its start is ` +
-        'worse. A larger --length in training reaches further.',
+      `The model was trained on windows of ${length} characters: text further than that from its start ` +
+        'tends to be worse. A larger --length in training reaches further.',
     );
   }
   return interrupt.interrupted ? EXIT.interrupted : EXIT.ok;

@@ -65,8 +65,8 @@ const withoutCopies = (code) => code.replace(/__toESM\((require\("@tensorflow\/[
 
 /**
  * esbuild exports two getters, one behind the other, of every name, and each use of a name in another file goes through
- * both: a tenth of what a decoding step on wasm costs beside its arithmetic. Functions that are declared exist from the start and never change, so they
- * are exported as they are; the rest keeps one getter.
+ * both: a tenth of what a decoding step on wasm costs beside its arithmetic. Functions that are declared exist from the
+ * start and never change, so they are exported as they are; the rest keeps one getter.
  */
 const withPlainExports = (code) =>
   code

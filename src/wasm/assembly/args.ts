@@ -1,6 +1,6 @@
 /**
  * What one call works on: some heads of one batch entry, and a range of its tokens. Filled in by
- * src/linear_attention/scan_core.ts, which lists the same fields in the same order.
+ * src/linear_attention/simd_arguments.ts, which lists the same fields in the same order.
  *
  * Row (n, h) of q, k, v and of everything shaped like them is row n * tokenStride + h of its array, from the pointer
  * that is given here: BNHD has tokenStride = H and any number of heads a call; BHND has tokenStride 1 and one head.
