@@ -10,7 +10,7 @@ const FOR_THEIR_USERS = [
   // The class by name, for models that were saved with their optimizer.
   'dist/training/adam_w.mjs',
   // A flag that its kernels read.
-  'dist/src/linear_attention/simd_module.mjs',
+  'dist/src/wasm/relaxed.mjs',
   // Prepares a backend that is there already, for its kernels.
   'dist/src/linear_attention/node.mjs',
 ];
@@ -30,6 +30,9 @@ export function checkSideEffects(installed, patterns) {
   );
   const missing = acting.filter((path) => !listed(path) && !FOR_THEIR_USERS.includes(path));
   if (missing.length > 0) throw new Error(`sideEffects lacks ${missing.join(', ')}`);
+  const stale = FOR_THEIR_USERS.filter((path) => !acting.includes(path));
+  if (stale.length > 0)
+    throw new Error(`no longer acts on import: ${stale.join(', ')}; take it off the list above`);
 }
 
 function globMatches(path, pattern) {
