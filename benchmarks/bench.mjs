@@ -25,7 +25,8 @@ Python with torch and pytorch-fast-transformers, where there is one, is named by
 
 const PROTOCOL =
   'Three fresh processes a case; in each, the results of all sides are compared first (relative rms 1e-5, largest error 1e-4 of the ' +
-  'largest value), then every side has 5 warm-ups and 15 timings, all sides in turns. A side so slow that this would take more than 5 s has ' +
+  'largest value), then every side has 5 warm-ups and 15 timings, all sides in turns; a call of less than 20 ms is made several times in a row ' +
+  '(as many as take 20 ms, at most 16), which counts as one timing. A side so slow that this would take more than 5 s has ' +
   'fewer, at least 1 and 2; its number of timings stands in *italics*. One thread on all sides.';
 const QUICK = 'Quick: few timings of small sizes in one process. For a look, not for a ratio.';
 const BUSY = 0.5;

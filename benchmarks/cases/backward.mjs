@@ -6,8 +6,8 @@ import {chunked} from '../peers/tfjs_chunked.mjs';
 
 export const title = 'Causal forward and backward, wasm backend';
 export const about =
-  'Output and all three gradients of a loss, read back; in the last two columns the operations alone, which give their results to nobody: ' +
-  'forward, and forward with the gradients for a given dy. Backward over forward is of these two.';
+  'Output and all three gradients for a given dy, read back; in the last two columns the same operations alone, which give their results to nobody: ' +
+  'forward, and forward with the gradients. Backward over forward is of these two.';
 
 const FORWARD = 'ours, forward alone';
 const BOTH = 'ours, forward and backward alone';

@@ -48,30 +48,19 @@ export function normal(size, seed) {
 /** elu(x) + 1 of every value. */
 export const features = (values) => values.map((x) => (x > 0 ? x + 1 : Math.exp(x)));
 
-/** The values of several tensors one after the other; the tensors are disposed. */
+/** The values of a tensor, or a list of those of several; the tensors are disposed. */
 export function read(...tensors) {
   const arrays = tensors.map((tensor) => tensor.dataSync());
   tf.dispose(tensors);
-  if (arrays.length === 1) return arrays[0];
-  const all = new Float32Array(arrays.reduce((sum, {length}) => sum + length, 0));
-  let at = 0;
-  for (const array of arrays) {
-    all.set(array, at);
-    at += array.length;
-  }
-  return all;
+  return arrays.length === 1 ? arrays[0] : arrays;
 }
 
-/** Output, dq, dk, dv of f at the inputs, for a fixed gradient of the output. */
+/** Output, dq, dk, dv of f at the inputs, for a given gradient of the output. */
 export function outputAndGradients(f, inputs, dy) {
-  const {value, grad} = tf.tidy(() => {
-    let output;
-    const loss = (...x) => {
-      output = f(...x);
-      tf.keep(output);
-      return tf.sum(tf.mul(output, dy));
-    };
-    return {grad: tf.grads(loss)(inputs), value: output};
-  });
-  return read(value, ...grad);
+  let output;
+  const gradients = tf.grads((...x) => {
+    output = tf.keep(f(...x));
+    return output;
+  })(inputs, dy);
+  return read(output, ...gradients);
 }
