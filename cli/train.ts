@@ -11,6 +11,7 @@ import {type Interrupt, onInterrupt} from './interrupt';
 import {checkModelFolder} from './model_folder';
 import {checkFolder, FILES, prepareFolder} from './output_folder';
 import {planSteps} from './plan_steps';
+import {reportEnd} from './report_end';
 import {checkUnchanged, readSettings, readTokenizer, writeRunFiles} from './run_file';
 import {startFrom} from './start_from';
 import {readTextFile} from './text_file';
@@ -94,7 +95,7 @@ async function run(argv: readonly string[]): Promise<number> {
       `${tokens.length} to train on, ${held?.length ?? 0} to validate on; ${which}.`,
   );
   const left = minutes === undefined ? undefined : minutes * 60_000 - (performance.now() - started);
-  return runTraining({model, tokens, held, settings, out, resume, interrupt, left});
+  return runTraining({model, text, tokens, held, settings, out, resume, interrupt, left});
 }
 
 function encode(tokenizer: CharacterTokenizer, text: string, data: string): Tokens {
@@ -161,6 +162,7 @@ function makeTransformer(settings: TrainSettings, vocabSize: number) {
 
 interface Work {
   model: ReturnType<typeof transformer>;
+  text: string;
   tokens: Tokens;
   held: Tokens | null;
   settings: TrainSettings;
@@ -172,7 +174,7 @@ interface Work {
 }
 
 async function runTraining(work: Work): Promise<number> {
-  const {model, tokens, held, settings, out, resume, interrupt, left} = work;
+  const {model, text, tokens, held, settings, out, resume, interrupt, left} = work;
   const printer = progressPrinter(process.stderr);
   const log = trainingLog(join(out, FILES.log), (text) => console.error(text));
   const timer = left === undefined ? undefined : setTimeout(() => interrupt.stop(), Math.max(0, left));
@@ -219,7 +221,7 @@ async function runTraining(work: Work): Promise<number> {
           : `\nThe model after step ${step} is saved in ${out}.`;
     throw new Failure(`${failure?.message ?? ''}${kept}`.trim());
   }
-  return report(result!, out, interrupt.interrupted);
+  return reportEnd(result!, out, {interrupted: interrupt.interrupted, text});
 }
 
 async function trySave(model: Work['model'], out: string): Promise<true | Error> {
@@ -229,23 +231,4 @@ async function trySave(model: Work['model'], out: string): Promise<true | Error>
   } catch (error) {
     return error as Error;
   }
-}
-
-function report(
-  {step, stopped, loss, validation, tokensPerSecond}: TrainingResult,
-  out: string,
-  interrupted: boolean,
-) {
-  const bits =
-    validation === null ? '' : `, validation ${validation.bitsPerCharacter.toFixed(3)} bits per character`;
-  const trained = Number.isNaN(loss) ? '' : `, loss ${loss.toFixed(4)}`;
-  console.log(`${step} steps${trained}${bits}, ${Math.round(tokensPerSecond)} tokens/s; saved in ${out}`);
-  if (stopped === 'aborted') {
-    console.log(
-      `${interrupted ? 'Interrupted' : 'The time is up'}; the same command with --resume continues from step ${step}.`,
-    );
-  } else {
-    console.log(`Write with it: tfjs-linear-attention generate --model ${out} --prompt "The "`);
-  }
-  return interrupted && stopped === 'aborted' ? EXIT.interrupted : EXIT.ok;
 }
