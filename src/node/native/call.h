@@ -34,7 +34,7 @@ struct Call {
 
 // What a thread works in: carved out of one allocation, which lives as long as the thread.
 struct Scratch {
-  float *state, *transposed, *z, *w, *keys, *queries, *values, *dNumerators, *outputs, *pairs, *e;
+  float *state, *transposed, *z, *w, *keys, *queries, *values, *dNumerators, *outputs, *e;
   int64_t R, D, rows, columns;  // r and d in whole vectors, and in whole tiles
 
   // `tokens`: how many numbers e holds.
@@ -43,12 +43,12 @@ struct Scratch {
     columns = roundUp(d, kTile);
     const int64_t wide = R > D ? R : D;
     const int64_t sizes[] = {rows * D,   columns * R, R,             R,                 kBlock * R, kBlock * R,
-                             kBlock * D, kBlock * D,  kBlock * wide, 2 * kBlock * wide, tokens};
-    float** parts[] = {&state, &transposed, &z, &w, &keys, &queries, &values, &dNumerators, &outputs, &pairs, &e};
+                             kBlock * D, kBlock * D,  kBlock * wide, tokens};
+    float** parts[] = {&state, &transposed, &z, &w, &keys, &queries, &values, &dNumerators, &outputs, &e};
     int64_t total = 0;
     for (int64_t size : sizes) total += roundUp(size, kVector);
     float* at = memory(total);
-    for (int i = 0; i < 11; i++) {
+    for (int i = 0; i < 10; i++) {
       *parts[i] = at;
       at += roundUp(sizes[i], kVector);
     }

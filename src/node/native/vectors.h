@@ -27,16 +27,17 @@ static INLINE V powerOfTwo(V y) {
 static constexpr float kLog2E = 1.4426950408889634f;
 static constexpr float kRound = 12582912.0f;  // adding 1.5 * 2^23 rounds to a whole number, which is then in the low bits
 
-// x > 0 ? x + 1 : exp(x)
+// x > 0 ? x + 1 : exp(x), as exp(min(x, 0)) + max(x, 0).
 static INLINE V elu(V x) {
-  const V low = x < 0.0f ? x : x * 0.0f;
+  const V zero = {};
+  const V low = x > 0.0f ? zero : x;
+  const V high = x <= 0.0f ? zero : x;
   const V bits = low * kLog2E + kRound;
   const V n = bits - kRound;
   const V p = powerOfTwo(low * kLog2E - n);
   // The exponent is added to the bits of p; below -87.3 exp(x) is not a normal number.
   const V e = (V)((I)p + ((I)bits << 23));
-  const V zero = {};
-  return x <= 0.0f ? (low < -87.3f ? zero : e) : x + 1.0f;
+  return (low < -87.3f ? zero : e) + high;
 }
 
 // exp(x) over the whole range of float, denormal numbers and infinity included: 2^n is applied in two halves.
@@ -154,11 +155,11 @@ static INLINE void chainRow(const float* gradient, const float* phi, int64_t wid
 }
 
 static INLINE float sum(V x) {
-  alignas(kBytes) float lanes[kLanes];
-  *(V*)lanes = x;
-  for (int64_t n = kLanes / 2; n > 0; n /= 2)
-    for (int64_t i = 0; i < n; i++) lanes[i] += lanes[i + n];
-  return lanes[0];
+  Tile tiles[kLanes / 4];
+  *(V*)tiles = x;
+  for (int64_t n = kLanes / 8; n > 0; n /= 2)
+    for (int64_t i = 0; i < n; i++) tiles[i] += tiles[i + n];
+  return (tiles[0][0] + tiles[0][2]) + (tiles[0][1] + tiles[0][3]);
 }
 
 static INLINE float dot(const float* x, const float* y, int64_t padded) {
@@ -169,71 +170,81 @@ static INLINE float dot(const float* x, const float* y, int64_t padded) {
 
 // ---- The scan.
 
-// pairs[rows / 4][count][4 of b, 4 of a] from rows of b and a that are `step` apart. A null is left out.
-static INLINE void interleave(const float* b, const float* a, int64_t rows, int64_t step, int64_t count, float* pairs) {
-  for (int64_t i = 0; i < rows; i += kTile) {
-    for (int64_t t = 0; t < count; t++, pairs += 2 * kTile) {
-      if (b) *(Tile*)pairs = *(const Tile*)(b + t * step + i);
-      if (a) *(Tile*)(pairs + kTile) = *(const Tile*)(a + t * step + i);
+// Four rows of one panel of columns, which stay in registers. kWrite: tokens add b c^T to the state; kRead: they add
+// a . state to their outputs, or start them with that (kStart). b and a are read where they lie: to lay them out side by
+// side first took longer than it saved.
+template <int kVectors, bool kWrite, bool kRead, bool kStart>
+static INLINE void scanTile(float* state, int64_t columns, int64_t count, int64_t step, const float* b, const float* a,
+                            const float* c, float* o) {
+  V tile[kTile][kVectors];
+  for (int j = 0; j < kTile; j++)
+    for (int x = 0; x < kVectors; x++) tile[j][x] = vec(state + j * columns + x * kLanes);
+  for (int64_t t = 0; t < count; t++, b += step, a += step, c += columns, o += columns) {
+    float from[kTile], to[kTile];  // read once, before anything is written
+    for (int j = 0; j < kTile; j++) {
+      to[j] = kWrite ? b[j] : 0;
+      from[j] = kRead ? a[j] : 0;
+    }
+    for (int x = 0; kWrite && x < kVectors; x++) {
+      const V value = vec(c + x * kLanes);
+      for (int j = 0; j < kTile; j++) tile[j][x] += to[j] * value;
+    }
+    for (int x = 0; kRead && x < kVectors; x++) {
+      V output = kStart ? from[0] * tile[0][x] : vec(o + x * kLanes) + from[0] * tile[0][x];
+      for (int j = 1; j < kTile; j++) output += from[j] * tile[j][x];
+      vec(o + x * kLanes) = output;
     }
   }
+  for (int j = 0; kWrite && j < kTile; j++)
+    for (int x = 0; x < kVectors; x++) vec(state + j * columns + x * kLanes) = tile[j][x];
 }
 
-// One panel of columns. kWrite: tokens add b c^T to the state; kRead: they add a . state to their outputs.
-template <int kVectors, bool kWrite, bool kRead>
-static INLINE void scanPanel(float* state, const float* pairs, int64_t rows, int64_t columns, int64_t count, const float* c,
-                      float* o) {
-  for (int64_t i = 0; i < rows; i += kTile) {
-    V tile[kTile][kVectors];
-    for (int j = 0; j < kTile; j++)
-      for (int x = 0; x < kVectors; x++) tile[j][x] = *(V*)(state + (i + j) * columns + x * kLanes);
-    for (int64_t t = 0; t < count; t++, pairs += 2 * kTile) {
-      float b[kTile], a[kTile];  // read once, before anything is written
-      for (int j = 0; j < kTile; j++) {
-        b[j] = kWrite ? pairs[j] : 0;
-        a[j] = kRead ? pairs[kTile + j] : 0;
-      }
-      for (int x = 0; kWrite && x < kVectors; x++) {
-        const V value = *(const V*)(c + t * columns + x * kLanes);
-        for (int j = 0; j < kTile; j++) tile[j][x] += b[j] * value;
-      }
-      for (int x = 0; kRead && x < kVectors; x++) {
-        V output = *(V*)(o + t * columns + x * kLanes);
-        for (int j = 0; j < kTile; j++) output += a[j] * tile[j][x];
-        *(V*)(o + t * columns + x * kLanes) = output;
-      }
-    }
-    for (int j = 0; kWrite && j < kTile; j++)
-      for (int x = 0; x < kVectors; x++) *(V*)(state + (i + j) * columns + x * kLanes) = tile[j][x];
-  }
+template <int kVectors, bool kWrite, bool kRead, bool kStart>
+static INLINE void scanPanel(float* state, int64_t rows, int64_t columns, int64_t count, int64_t step, const float* b,
+                             const float* a, const float* c, float* o) {
+  scanTile<kVectors, kWrite, kRead, kStart>(state, columns, count, step, b, a, c, o);
+  for (int64_t i = kTile; i < rows; i += kTile)
+    scanTile<kVectors, kWrite, kRead, false>(state + i * columns, columns, count, step, b + i, a + i, c, o);
 }
 
-// A block of tokens through a state [rows, columns]; rows of c and o are `columns` apart. A panel is as wide as the
-// registers hold.
-template <bool kWrite, bool kRead>
-static INLINE void scan(float* state, const float* pairs, int64_t rows, int64_t columns, int64_t count, const float* c,
-                 float* o) {
+// A block of tokens through a state [rows, columns]; rows of c and o are `columns` apart, those of b and a `step`. A
+// panel is as wide as the registers hold.
+template <bool kWrite, bool kRead, bool kStart>
+static INLINE void scan(float* state, int64_t rows, int64_t columns, int64_t count, int64_t step, const float* b,
+                        const float* a, const float* c, float* o) {
   int64_t j = 0;
   for (; j + 2 * kLanes <= columns; j += 2 * kLanes)
-    scanPanel<2, kWrite, kRead>(state + j, pairs, rows, columns, count, c + j, o + j);
+    scanPanel<2, kWrite, kRead, kStart>(state + j, rows, columns, count, step, b, a, c + j, o + j);
   for (; j < columns; j += kLanes)
-    scanPanel<1, kWrite, kRead>(state + j, pairs, rows, columns, count, c + j, o + j);
+    scanPanel<1, kWrite, kRead, kStart>(state + j, rows, columns, count, step, b, a, c + j, o + j);
 }
 
-// Tokens add b c^T to the state.
-static INLINE void add(float* state, const float* pairs, int64_t rows, int64_t columns, int64_t count, const float* c) {
-  scan<true, false>(state, pairs, rows, columns, count, c, nullptr);
+// Tokens add b c^T to the state. What a scan does not use is given in place of what it does not have.
+static INLINE void add(float* state, int64_t rows, int64_t columns, int64_t count, const float* b, int64_t step,
+                       const float* c) {
+  scan<true, false, false>(state, rows, columns, count, step, b, b, c, state);
 }
 
-// Tokens read: o += a . state.
-static INLINE void read(float* state, const float* pairs, int64_t rows, int64_t columns, int64_t count, float* o) {
-  scan<false, true>(state, pairs, rows, columns, count, nullptr, o);
+// Tokens read: o = a . state; `Onto`: it is added to what is there.
+static INLINE void read(float* state, int64_t rows, int64_t columns, int64_t count, const float* a, int64_t step,
+                        float* o) {
+  scan<false, true, true>(state, rows, columns, count, step, a, a, o, o);
+}
+
+static INLINE void readOnto(float* state, int64_t rows, int64_t columns, int64_t count, const float* a, int64_t step,
+                            float* o) {
+  scan<false, true, false>(state, rows, columns, count, step, a, a, o, o);
 }
 
 // Each token adds, then reads.
-static INLINE void addAndRead(float* state, const float* pairs, int64_t rows, int64_t columns, int64_t count,
-                              const float* c, float* o) {
-  scan<true, true>(state, pairs, rows, columns, count, c, o);
+static INLINE void addAndRead(float* state, int64_t rows, int64_t columns, int64_t count, const float* b,
+                              const float* a, int64_t step, const float* c, float* o) {
+  scan<true, true, true>(state, rows, columns, count, step, b, a, c, o);
+}
+
+static INLINE void addAndReadOnto(float* state, int64_t rows, int64_t columns, int64_t count, const float* b,
+                                  const float* a, int64_t step, const float* c, float* o) {
+  scan<true, true, false>(state, rows, columns, count, step, b, a, c, o);
 }
 };
 
