@@ -2,4 +2,4 @@
  * Which build of the native operations this version calls: a hash of their source and the compiler's flags. Written by
  * scripts/node/write_tag.mjs.
  */
-export const NATIVE_TAG = '77bb9d9ad0cc';
+export const NATIVE_TAG = 'f8d2dbb44c11';

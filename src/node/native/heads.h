@@ -51,29 +51,30 @@ static INLINE void forwardHead(const Call& c, int64_t index) {
       loadKeys(head, block, c.k, c.map, m);
       loadValues(head, block, m);
       for (int64_t t = 0; t < block.count; t++) accumulate(m.z, m.keys + t * m.R, 1, m.R);
-      add(m.state, m.rows, m.D, block.count, m.keys, m.R, m.values);
+      add(m.ahead, m.state, m.rows, m.D, block.count, m.keys, m.R, m.values);
     }
   }
   for (int64_t i = 0, blocks = blocksOf(c.Nq); i < blocks; i++) {
     const Block block = blockAt(i, c.Nq);
     const Block next = blockAt(i + 1 < blocks ? i + 1 : i, c.Nq);
+    m.ahead = {};
     loadQueries(head, block, m);
-    fetch(head, c.q, c.Nq, c.r, next, false);
-    fetch(head, c.output, c.Nq, c.d, block, true);
+    fetch(m.ahead, head, c.q, c.Nq, c.r, next, false);
+    fetch(m.ahead, head, c.output, c.Nq, c.d, block, true);
     if (c.causal) {
       loadKeys(head, block, c.k, c.map, m);
       loadValues(head, block, m);
-      fetch(head, c.k, c.Nk, c.r, next, false);
-      fetch(head, c.v, c.Nk, c.d, next, false);
+      fetch(m.ahead, head, c.k, c.Nk, c.r, next, false);
+      fetch(m.ahead, head, c.v, c.Nk, c.d, next, false);
     }
     for (int64_t t = 0; t < block.count; t++) {
       if (c.causal) accumulate(m.z, m.keys + t * m.R, 1, m.R);
       m.e[t] = c.normalize ? dot(m.queries + t * m.R, m.z, m.R) : 0;
     }
     if (c.causal)
-      addAndRead(m.state, m.rows, m.D, block.count, m.keys, m.queries, m.R, m.values, m.outputs);
+      addAndRead(m.ahead, m.state, m.rows, m.D, block.count, m.keys, m.queries, m.R, m.values, m.outputs);
     else
-      read(m.state, m.rows, m.D, block.count, m.queries, m.R, m.outputs);
+      read(m.ahead, m.state, m.rows, m.D, block.count, m.queries, m.R, m.outputs);
     for (int64_t t = 0; t < block.count; t++) storeOutput(head, block.token(t), m.outputs + t * m.D, m.e[t]);
   }
   storeState(m.state, c.r, c.d, m.D, c.sOut ? c.sOut + index * c.r * c.d : nullptr);
@@ -90,15 +91,16 @@ static INLINE void backwardHead(const Call& c, int64_t index) {
   for (int64_t i = 0, blocks = blocksOf(c.Nk); i < blocks; i++) {
     const Block block = blockAt(i, c.Nk);
     const Block next = blockAt(i + 1 < blocks ? i + 1 : i, c.Nk);
+    m.ahead = {};
     loadKeys(head, block, c.k, c.map, m);
     loadValues(head, block, m);
-    fetch(head, c.k, c.Nk, c.r, next, false);
-    fetch(head, c.v, c.Nk, c.d, next, false);
+    fetch(m.ahead, head, c.k, c.Nk, c.r, next, false);
+    fetch(m.ahead, head, c.v, c.Nk, c.d, next, false);
     if (c.causal) {
       loadGradients(head, block, m, true);
-      fetch(head, c.dOutput, c.Nq, c.d, next, false);
-      fetch(head, c.outputIn, c.Nq, c.d, next, false);
-      fetch(head, c.dq, c.Nq, c.r, block, true);
+      fetch(m.ahead, head, c.dOutput, c.Nq, c.d, next, false);
+      fetch(m.ahead, head, c.outputIn, c.Nq, c.d, next, false);
+      fetch(m.ahead, head, c.dq, c.Nq, c.r, block, true);
     }
     for (int64_t t = 0; t < block.count; t++) {
       const float* key = m.keys + t * m.R;
@@ -107,10 +109,10 @@ static INLINE void backwardHead(const Call& c, int64_t index) {
       if (c.causal) scaled(m.z, m.e[block.token(t)], m.outputs + t * m.R, m.R);
     }
     if (!c.causal) {
-      add(m.transposed, m.columns, m.R, block.count, m.values, m.D, m.keys);
+      add(m.ahead, m.transposed, m.columns, m.R, block.count, m.values, m.D, m.keys);
       continue;
     }
-    addAndReadOnto(m.transposed, m.columns, m.R, block.count, m.values, m.dNumerators, m.D, m.keys, m.outputs);
+    addAndReadOnto(m.ahead, m.transposed, m.columns, m.R, block.count, m.values, m.dNumerators, m.D, m.keys, m.outputs);
     for (int64_t t = 0; t < block.count; t++)
       writeRow(c.dq + head.row(block.token(t), c.Nq, c.r), c.r,
                [&](int64_t i) { return vec(m.outputs + t * m.R + i); });
@@ -131,10 +133,10 @@ static INLINE void backwardHead(const Call& c, int64_t index) {
         scaled(m.z, m.e[block.token(t)], m.outputs + t * m.R, m.R);
         accumulate(m.w, m.queries + t * m.R, m.e[block.token(t)], m.R);
       }
-      readOnto(m.transposed, m.columns, m.R, block.count, m.dNumerators, m.D, m.outputs);
+      readOnto(m.ahead, m.transposed, m.columns, m.R, block.count, m.dNumerators, m.D, m.outputs);
       for (int64_t t = 0; t < block.count; t++)
         storeGradient(c, m.outputs + t * m.R, m.queries + t * m.R, c.dq + head.row(block.token(t), c.Nq, c.r));
-      add(m.state, m.rows, m.D, block.count, m.queries, m.R, m.dNumerators);
+      add(m.ahead, m.state, m.rows, m.D, block.count, m.queries, m.R, m.dNumerators);
     }
     for (int64_t i = 0; i < m.rows; i++)
       for (int64_t j = 0; j < m.columns; j++) m.transposed[j * m.R + i] = m.state[i * m.D + j];
@@ -143,32 +145,34 @@ static INLINE void backwardHead(const Call& c, int64_t index) {
   for (int64_t i = 0, blocks = blocksOf(c.Nk); i < blocks; i++) {
     const Block block = blockFromEnd(i, c.Nk);
     const Block next = blockFromEnd(i + 1 < blocks ? i + 1 : i, c.Nk);
+    m.ahead = {};
     loadKeys(head, block, c.dk, kIdentity, m);
     loadValues(head, block, m);
-    fetch(head, c.dk, c.Nk, c.r, next, true);
-    fetch(head, c.v, c.Nk, c.d, next, false);
+    fetch(m.ahead, head, c.dk, c.Nk, c.r, next, true);
+    fetch(m.ahead, head, c.v, c.Nk, c.d, next, false);
     if (c.causal) {
       loadQueries(head, block, m);
       loadGradients(head, block, m, false);
-      fetch(head, c.q, c.Nq, c.r, next, false);
-      fetch(head, c.dOutput, c.Nq, c.d, next, false);
-      fetch(head, c.dq, c.Nq, c.r, next, true);
+      fetch(m.ahead, head, c.q, c.Nq, c.r, next, false);
+      fetch(m.ahead, head, c.dOutput, c.Nq, c.d, next, false);
+      fetch(m.ahead, head, c.dq, c.Nq, c.r, next, true);
     }
-    fetch(head, c.dv, c.Nk, c.d, block, true);
+    fetch(m.ahead, head, c.dv, c.Nk, c.d, block, true);
     for (int64_t t = 0; t < block.count; t++) {
       if (c.causal) accumulate(m.w, m.queries + t * m.R, m.e[block.token(t)], m.R);
       scaled(m.w, 1, m.outputs + t * m.R, m.R);
     }
     if (c.causal)
-      addAndReadOnto(m.transposed, m.columns, m.R, block.count, m.dNumerators, m.values, m.D, m.queries, m.outputs);
+      addAndReadOnto(m.ahead, m.transposed, m.columns, m.R, block.count, m.dNumerators, m.values, m.D, m.queries,
+                     m.outputs);
     else
-      readOnto(m.transposed, m.columns, m.R, block.count, m.values, m.D, m.outputs);
+      readOnto(m.ahead, m.transposed, m.columns, m.R, block.count, m.values, m.D, m.outputs);
     storeKeyGradients(head, block, m);
 
     if (c.causal)
-      addAndRead(m.state, m.rows, m.D, block.count, m.queries, m.keys, m.R, m.dNumerators, m.outputs);
+      addAndRead(m.ahead, m.state, m.rows, m.D, block.count, m.queries, m.keys, m.R, m.dNumerators, m.outputs);
     else
-      read(m.state, m.rows, m.D, block.count, m.keys, m.R, m.outputs);
+      read(m.ahead, m.state, m.rows, m.D, block.count, m.keys, m.R, m.outputs);
     storeValueGradients(head, block, m);
     for (int64_t t = 0; c.causal && t < block.count; t++) {
       float* dq = c.dq + head.row(block.token(t), c.Nq, c.r);

@@ -19,18 +19,12 @@ using Base::vec;
 using Base::chainRow;
 using Base::sum;
 
-// Asks for the rows of a block, which arrive while another block is worked on: a block's few kilobytes are too short for
-// the processor to foresee the next ones. `write`: they will be written. Into the second-level cache: in [B,N,H,D] the rows
-// of a head are so far apart that they share a few sets of the first, where they would drive each other out before they
-// are used, and scratch memory too; that took a third of the time at N=4096.
-static INLINE void fetch(const Head& head, const float* array, int64_t N, int64_t width, Block block, bool write) {
-  for (int64_t t = 0; t < block.count; t++) {
-    const char* row = (const char*)(array + head.row(block.first + t, N, width));
-    for (int64_t byte = 0; byte < width * int64_t(sizeof(float)); byte += kLine) {
-      if (write) __builtin_prefetch(row + byte, 1, 2);
-      if (!write) __builtin_prefetch(row + byte, 0, 2);
-    }
-  }
+// The next scan shall ask for the rows of a block.
+static INLINE void fetch(Ahead& ahead, const Head& head, const float* array, int64_t N, int64_t width, Block block,
+                         bool write) {
+  const int64_t first = head.row(block.first, N, width), step = head.row(1, N, width) - head.row(0, N, width);
+  const int64_t bytes = sizeof(float);
+  ahead.arrays[ahead.count++] = {(const char*)(array + first), step * bytes, width * bytes, block.count, write};
 }
 
 static INLINE void loadQueries(const Head& head, Block block, Scratch& m) {

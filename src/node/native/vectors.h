@@ -171,8 +171,8 @@ static INLINE float dot(const float* x, const float* y, int64_t padded) {
 // ---- The scan.
 
 // Four rows of one panel of columns, which stay in registers. kWrite: tokens add b c^T to the state; kRead: they add
-// a . state to their outputs, or start them with that (kStart). b and a are read where they lie: to lay them out side by
-// side first took longer than it saved.
+// a . state to their outputs, or start them with that (kStart). b and a are read where they lie: to lay them out side
+// by side first took longer than it saved.
 template <int kVectors, bool kWrite, bool kRead, bool kStart>
 static INLINE void scanTile(float* state, int64_t columns, int64_t count, int64_t step, const float* b, const float* a,
                             const float* c, float* o) {
@@ -199,52 +199,58 @@ static INLINE void scanTile(float* state, int64_t columns, int64_t count, int64_
     for (int x = 0; x < kVectors; x++) vec(state + j * columns + x * kLanes) = tile[j][x];
 }
 
+// `asked`: how many rows to ask for after each tile.
 template <int kVectors, bool kWrite, bool kRead, bool kStart>
-static INLINE void scanPanel(float* state, int64_t rows, int64_t columns, int64_t count, int64_t step, const float* b,
-                             const float* a, const float* c, float* o) {
+static INLINE void scanPanel(Ahead& ahead, int64_t asked, float* state, int64_t rows, int64_t columns, int64_t count,
+                             int64_t step, const float* b, const float* a, const float* c, float* o) {
   scanTile<kVectors, kWrite, kRead, kStart>(state, columns, count, step, b, a, c, o);
-  for (int64_t i = kTile; i < rows; i += kTile)
+  ahead.ask(asked);
+  for (int64_t i = kTile; i < rows; i += kTile) {
     scanTile<kVectors, kWrite, kRead, false>(state + i * columns, columns, count, step, b + i, a + i, c, o);
+    ahead.ask(asked);
+  }
 }
 
 // A block of tokens through a state [rows, columns]; rows of c and o are `columns` apart, those of b and a `step`. A
 // panel is as wide as the registers hold.
 template <bool kWrite, bool kRead, bool kStart>
-static INLINE void scan(float* state, int64_t rows, int64_t columns, int64_t count, int64_t step, const float* b,
-                        const float* a, const float* c, float* o) {
+static INLINE void scan(Ahead& ahead, float* state, int64_t rows, int64_t columns, int64_t count, int64_t step,
+                        const float* b, const float* a, const float* c, float* o) {
+  const int64_t wide = 2 * kLanes, tiles = rows / kTile * roundUp(columns, wide) / wide;
+  const int64_t asked = roundUp(kBlock, tiles) / tiles;
   int64_t j = 0;
-  for (; j + 2 * kLanes <= columns; j += 2 * kLanes)
-    scanPanel<2, kWrite, kRead, kStart>(state + j, rows, columns, count, step, b, a, c + j, o + j);
+  for (; j + wide <= columns; j += wide)
+    scanPanel<2, kWrite, kRead, kStart>(ahead, asked, state + j, rows, columns, count, step, b, a, c + j, o + j);
   for (; j < columns; j += kLanes)
-    scanPanel<1, kWrite, kRead, kStart>(state + j, rows, columns, count, step, b, a, c + j, o + j);
+    scanPanel<1, kWrite, kRead, kStart>(ahead, asked, state + j, rows, columns, count, step, b, a, c + j, o + j);
 }
 
 // Tokens add b c^T to the state. What a scan does not use is given in place of what it does not have.
-static INLINE void add(float* state, int64_t rows, int64_t columns, int64_t count, const float* b, int64_t step,
-                       const float* c) {
-  scan<true, false, false>(state, rows, columns, count, step, b, b, c, state);
+static INLINE void add(Ahead& ahead, float* state, int64_t rows, int64_t columns, int64_t count, const float* b,
+                       int64_t step, const float* c) {
+  scan<true, false, false>(ahead, state, rows, columns, count, step, b, b, c, state);
 }
 
 // Tokens read: o = a . state; `Onto`: it is added to what is there.
-static INLINE void read(float* state, int64_t rows, int64_t columns, int64_t count, const float* a, int64_t step,
-                        float* o) {
-  scan<false, true, true>(state, rows, columns, count, step, a, a, o, o);
+static INLINE void read(Ahead& ahead, float* state, int64_t rows, int64_t columns, int64_t count, const float* a,
+                        int64_t step, float* o) {
+  scan<false, true, true>(ahead, state, rows, columns, count, step, a, a, o, o);
 }
 
-static INLINE void readOnto(float* state, int64_t rows, int64_t columns, int64_t count, const float* a, int64_t step,
-                            float* o) {
-  scan<false, true, false>(state, rows, columns, count, step, a, a, o, o);
+static INLINE void readOnto(Ahead& ahead, float* state, int64_t rows, int64_t columns, int64_t count, const float* a,
+                            int64_t step, float* o) {
+  scan<false, true, false>(ahead, state, rows, columns, count, step, a, a, o, o);
 }
 
 // Each token adds, then reads.
-static INLINE void addAndRead(float* state, int64_t rows, int64_t columns, int64_t count, const float* b,
+static INLINE void addAndRead(Ahead& ahead, float* state, int64_t rows, int64_t columns, int64_t count, const float* b,
                               const float* a, int64_t step, const float* c, float* o) {
-  scan<true, true, true>(state, rows, columns, count, step, b, a, c, o);
+  scan<true, true, true>(ahead, state, rows, columns, count, step, b, a, c, o);
 }
 
-static INLINE void addAndReadOnto(float* state, int64_t rows, int64_t columns, int64_t count, const float* b,
-                                  const float* a, int64_t step, const float* c, float* o) {
-  scan<true, true, false>(state, rows, columns, count, step, b, a, c, o);
+static INLINE void addAndReadOnto(Ahead& ahead, float* state, int64_t rows, int64_t columns, int64_t count,
+                                  const float* b, const float* a, int64_t step, const float* c, float* o) {
+  scan<true, true, false>(ahead, state, rows, columns, count, step, b, a, c, o);
 }
 };
 
