@@ -5,6 +5,7 @@
 import * as tf from '@tensorflow/tfjs-core';
 import {linearAttention, linearAttentionStep, zeroState} from '../../index';
 import {NODE_CHUNK} from '../../src/linear_attention/node_scan';
+import {asAttrs, asInputs, LinearAttention, type LinearAttentionAttrs} from '../../src/linear_attention/spec';
 import {BACKWARD, disableNative, FORWARD, STEP} from '../../src/node/native';
 import {type NodeBackend, nodeBackend} from '../../src/tfjs_node';
 import {describeOnBackends} from '../helpers/backends';
@@ -172,6 +173,24 @@ describeOnBackends('tfjs-node', () => {
       STEP,
     ]);
     operations.mockRestore();
+  });
+
+  test.each([
+    ['features', 0, 3],
+    ['value columns', 3, 0],
+  ])('a kernel that is called without %s says so', (_, r, d) => {
+    tf.tidy(() => {
+      const [q, v, none] = [tf.zeros([1, 1, 2, r]), tf.zeros([1, 1, 2, d]), tf.zeros([1])];
+      const attrs: LinearAttentionAttrs = {
+        ...{updateRule: 'linear', featureMap: 'elu', dataFormat: 'BHND', causal: true, normalize: true},
+        ...{eps: 1e-6, scale: 1, hasMask: false, hasState: false},
+      };
+      const call = () =>
+        tf
+          .engine()
+          .runKernel(LinearAttention, asInputs({q, k: q, v, mask: none, s: none, z: none}), asAttrs(attrs));
+      expect(call).toThrow('at least one column');
+    });
   });
 
   test('sums over 60000 tokens stay as precise as float32 allows', () => {

@@ -127,6 +127,10 @@ class Tensors {
             x[5] != 0,      x[6] != 0, x[7] != 0, x[8] != 0};
   }
 
+  void require(bool holds, const char* otherwise) {
+    if (ok && !holds) fail(otherwise);
+  }
+
   bool ok = true;
 
  private:
@@ -170,6 +174,7 @@ Call callOf(const Settings& a, Tensors& t) {
   c.Nk = t.dim(1, length, 4);
   c.r = t.dim(0, 3, 4);
   c.d = t.dim(2, 3, 4);
+  t.require(c.r > 0 && c.d > 0, "q and v must have at least one column");
   c.map = a.map;
   c.causal = a.causal;
   c.normalize = a.normalize;
