@@ -193,6 +193,21 @@ describeOnBackends('tfjs-node', () => {
     });
   });
 
+  test.each([
+    ['relu', [0, 0]],
+    ['squaredRelu', [0, 0]],
+    ['exp', [0, 1]],
+    ['elu', [0, 1]],
+  ])('%s of a key of minus infinity is 0, so that the key is left out', (featureMap, [least, middle]) => {
+    tf.tidy(() => {
+      const k = tf.tensor([Number.NEGATIVE_INFINITY, 0], [1, 1, 1, 2]);
+      const {s} = linearAttention(tf.ones([1, 1, 1, 2]), k, tf.ones([1, 1, 1, 1]), {
+        ...{featureMap, causal: true, returnState: true},
+      }).state;
+      expect(Array.from(s.dataSync())).toEqual([least, middle]);
+    });
+  });
+
   test('sums over 60000 tokens stay as precise as float32 allows', () => {
     tf.tidy(() => {
       const N = 60000;

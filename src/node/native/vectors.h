@@ -42,7 +42,7 @@ static INLINE V elu(V x) {
 
 // exp(x) over the whole range of float, denormal numbers and infinity included: 2^n is applied in two halves.
 static INLINE V exponential(V x) {
-  const V least = x * 0.0f - 104.0f, most = x * 0.0f + 89.0f;
+  const V zero = {}, least = zero - 104.0f, most = zero + 89.0f;
   const V c = x < -104.0f ? least : (x > 89.0f ? most : x);
   const V bits = c * kLog2E + kRound;
   const V n = bits - kRound;
@@ -50,13 +50,13 @@ static INLINE V exponential(V x) {
   const V y = ((c - n * 0.693145751953125f) - n * 1.428606765330187e-6f) * kLog2E;
   const I whole = (I)bits - 0x4b400000;
   const I half = whole >> 1;
-  const I one = (I)(x * 0.0f + 1.0f);
+  const I one = (I)(zero + 1.0f);
   return powerOfTwo(y) * (V)(one + (half << 23)) * (V)(one + ((whole - half) << 23));
 }
 
 template <Map map>
 static INLINE V mapped(V x) {
-  const V positive = x <= 0.0f ? x * 0.0f : x;
+  const V zero = {}, positive = x <= 0.0f ? zero : x;
   switch (map) {
     case kElu: return elu(x);
     case kRelu: return positive;
