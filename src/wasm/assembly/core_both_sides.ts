@@ -7,7 +7,7 @@
  * o, as in core.ts, and multiplied by x for p: twelve vector operations a row where two scans take sixteen, which makes
  * backward 10 % faster. The row's products with x stay four partial sums in memory until all panels are through.
  *
- * One token at a time and four rows a round: two tokens take more registers than there are, and their spills cost what
+ * One token at a time: two tokens take more registers than there are, and their spills cost what
  * they save. For the shape of the loop see core.ts.
  */
 import {multiplyAdd} from './multiply_add';
@@ -22,6 +22,7 @@ function eightColumns(
   x: usize,
   o: usize,
   partial: usize,
+  sixteens: bool,
 ): void {
   const c0 = v128.load(c);
   const c1 = v128.load(c, 16);
@@ -29,66 +30,57 @@ function eightColumns(
   const x1 = v128.load(x, 16);
   let o0 = f32x4.splat(0);
   let o1 = o0;
-  state -= 128;
-  partial -= 64;
   pairs -= 8;
   end -= 8;
-  let s0: v128, s1: v128, f: v128;
-  while (true) {
-    state += 128;
-    partial += 64;
-    pairs += 8;
-    s0 = v128.load(state);
-    s1 = v128.load(state, 16);
-    f = v128.load32_splat(pairs);
-    s0 = multiplyAdd(s0, f, c0);
-    s1 = multiplyAdd(s1, f, c1);
-    f = v128.load32_splat(pairs, 4);
-    o0 = multiplyAdd(o0, f, s0);
-    o1 = multiplyAdd(o1, f, s1);
-    v128.store(state, s0);
-    v128.store(state, s1, 16);
-    v128.store(partial, multiplyAdd(multiplyAdd(v128.load(partial), x0, s0), x1, s1));
-    if (pairs == 0) break;
-    pairs += 8;
-    s0 = v128.load(state, 32);
-    s1 = v128.load(state, 48);
-    f = v128.load32_splat(pairs);
-    s0 = multiplyAdd(s0, f, c0);
-    s1 = multiplyAdd(s1, f, c1);
-    f = v128.load32_splat(pairs, 4);
-    o0 = multiplyAdd(o0, f, s0);
-    o1 = multiplyAdd(o1, f, s1);
-    v128.store(state, s0, 32);
-    v128.store(state, s1, 48);
-    v128.store(partial, multiplyAdd(multiplyAdd(v128.load(partial, 16), x0, s0), x1, s1), 16);
-    if (pairs == 0) break;
-    pairs += 8;
-    s0 = v128.load(state, 64);
-    s1 = v128.load(state, 80);
-    f = v128.load32_splat(pairs);
-    s0 = multiplyAdd(s0, f, c0);
-    s1 = multiplyAdd(s1, f, c1);
-    f = v128.load32_splat(pairs, 4);
-    o0 = multiplyAdd(o0, f, s0);
-    o1 = multiplyAdd(o1, f, s1);
-    v128.store(state, s0, 64);
-    v128.store(state, s1, 80);
-    v128.store(partial, multiplyAdd(multiplyAdd(v128.load(partial, 32), x0, s0), x1, s1), 32);
-    if (pairs == 0) break;
-    pairs += 8;
-    s0 = v128.load(state, 96);
-    s1 = v128.load(state, 112);
-    f = v128.load32_splat(pairs);
-    s0 = multiplyAdd(s0, f, c0);
-    s1 = multiplyAdd(s1, f, c1);
-    f = v128.load32_splat(pairs, 4);
-    o0 = multiplyAdd(o0, f, s0);
-    o1 = multiplyAdd(o1, f, s1);
-    v128.store(state, s0, 96);
-    v128.store(state, s1, 112);
-    v128.store(partial, multiplyAdd(multiplyAdd(v128.load(partial, 48), x0, s0), x1, s1), 48);
-    if (pairs >= end) break;
+  let s0: v128, s1: v128, f: v128, sum: v128;
+  if (sixteens) {
+    state -= 512;
+    partial -= 256;
+    while (true) {
+      state += 512;
+      partial += 256;
+      // unroll 16
+      pairs += 8;
+      s0 = v128.load(state, 0 /* + 32 */);
+      s1 = v128.load(state, 16 /* + 32 */);
+      f = v128.load32_splat(pairs);
+      s0 = multiplyAdd(s0, f, c0);
+      s1 = multiplyAdd(s1, f, c1);
+      f = v128.load32_splat(pairs, 4);
+      o0 = multiplyAdd(o0, f, s0);
+      o1 = multiplyAdd(o1, f, s1);
+      v128.store(state, s0, 0 /* + 32 */);
+      v128.store(state, s1, 16 /* + 32 */);
+      sum = multiplyAdd(multiplyAdd(v128.load(partial, 0 /* + 16 */), x0, s0), x1, s1);
+      v128.store(partial, sum, 0 /* + 16 */);
+      if (pairs == 0) break;
+      // end
+      if (pairs >= end) break;
+    }
+  } else {
+    state -= 128;
+    partial -= 64;
+    while (true) {
+      state += 128;
+      partial += 64;
+      // unroll 4
+      pairs += 8;
+      s0 = v128.load(state, 0 /* + 32 */);
+      s1 = v128.load(state, 16 /* + 32 */);
+      f = v128.load32_splat(pairs);
+      s0 = multiplyAdd(s0, f, c0);
+      s1 = multiplyAdd(s1, f, c1);
+      f = v128.load32_splat(pairs, 4);
+      o0 = multiplyAdd(o0, f, s0);
+      o1 = multiplyAdd(o1, f, s1);
+      v128.store(state, s0, 0 /* + 32 */);
+      v128.store(state, s1, 16 /* + 32 */);
+      sum = multiplyAdd(multiplyAdd(v128.load(partial, 0 /* + 16 */), x0, s0), x1, s1);
+      v128.store(partial, sum, 0 /* + 16 */);
+      if (pairs == 0) break;
+      // end
+      if (pairs >= end) break;
+    }
   }
   v128.store(o, o0);
   v128.store(o, o1, 16);
@@ -133,7 +125,11 @@ export function scanBothSides(
   const end = pairs + ((<usize>rows) << 3);
   let left = columns;
   for (; left >= 8; left -= 8) {
-    eightColumns(state, pairs, end, c, x, o, partial);
+    if (rows & 15) {
+      eightColumns(state, pairs, end, c, x, o, partial, false);
+    } else {
+      eightColumns(state, pairs, end, c, x, o, partial, true);
+    }
     state += (<usize>rows) << 5;
     c += 32;
     x += 32;

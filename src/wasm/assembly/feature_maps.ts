@@ -37,6 +37,7 @@ export function writeTable(table: usize): void {
   // The range of exp in float32, denormal numbers and infinity included.
   store<f32>(table, -104.0, 64);
   store<f32>(table, 89.0, 68);
+  store<u32>(table, 0x80000000, 72);
 }
 
 /** dst = phi(src), `count` vectors of four. dst may be src. */
@@ -65,16 +66,16 @@ export function mapVectors(src: usize, dst: usize, count: i32, map: i32, table: 
 }
 
 /**
- * x > 0 ? x + 1 : exp(x), as exp(min(x, 0)) + max(x, 0), with exp(x) = 2^n 2^y, n whole and |y| <= 1/2; n is added to
- * the exponent bits of 2^y. Where x is NaN the second term restores it. From 2^-126 down the result is not exact, and
- * it is 0 from 2^-127 down.
+ * x > 0 ? x + 1 : exp(x), as the greater of x + 1 and exp(-|x|): exp(x) >= x + 1 everywhere, and exp(-x) <= 1. There
+ * exp(x) = 2^n 2^y, n whole and |y| <= 1/2; n is added to the exponent bits of 2^y. NaN comes from x + 1. From 2^-126 down
+ * the result is not exact, and it is 0 from 2^-127 down.
  *
  * One vector's operations follow one another, and the processor overlaps as many vectors as its schedulers hold. In two
  * passes of half the length it holds more of them: 15 % faster.
  */
 function elu(src: usize, dst: usize, end: usize, table: usize): void {
   while (src < end) {
-    const until = min(src + 256, end);
+    const until = min(src + PASS, end);
     splitExponents(src, until, table);
     finishElu(src, dst, until, table);
     dst += until - src;
@@ -82,18 +83,20 @@ function elu(src: usize, dst: usize, end: usize, table: usize): void {
   }
 }
 
-/** Where the two passes meet: y and the bits of n for 64 numbers. */
+/** Bytes that go through both passes at a time. */
+const PASS: usize = 1024;
+/** Where the two passes meet: y and the bits of n. */
 const BETWEEN: usize = 128;
 /** Bytes of the table and that place. */
-export const TABLE_BYTES: i32 = 640;
+export const TABLE_BYTES: i32 = 2176;
 
 function splitExponents(src: usize, end: usize, table: usize): void {
-  const zero = f32x4.splat(0);
+  const sign = v128.load32_splat(table, 72);
   const log2e = v128.load32_splat(table, 0);
   const magic = v128.load32_splat(table, 4);
   const lowest = v128.load32_splat(table, 12);
   for (let to = table + BETWEEN; src < end; src += 16, to += 32) {
-    const t = f32x4.pmax(f32x4.mul(f32x4.pmin(v128.load(src), zero), log2e), lowest);
+    const t = f32x4.pmax(f32x4.mul(v128.or(v128.load(src), sign), log2e), lowest);
     const bits = f32x4.add(t, magic);
     v128.store(to, f32x4.sub(t, f32x4.sub(bits, magic)));
     v128.store(to, i32x4.shl(bits, 23), 16);
@@ -101,22 +104,29 @@ function splitExponents(src: usize, end: usize, table: usize): void {
 }
 
 function finishElu(src: usize, dst: usize, end: usize, table: usize): void {
-  const zero = f32x4.splat(0);
   const one = v128.load32_splat(table, 8);
   const c1 = v128.load32_splat(table, 16);
   const c2 = v128.load32_splat(table, 20);
   const c3 = v128.load32_splat(table, 24);
   const c4 = v128.load32_splat(table, 28);
   const c5 = v128.load32_splat(table, 32);
-  for (let from = table + BETWEEN; src < end; src += 16, dst += 16, from += 32) {
+  let from = table + BETWEEN;
+  const twice = end - 16;
+  for (; src < twice; src += 32, dst += 32, from += 64) {
+    const y = v128.load(from);
+    const z = v128.load(from, 32);
+    const yy = f32x4.mul(y, y);
+    const zz = f32x4.mul(z, z);
+    const py = multiplyAdd(multiplyAdd(one, y, c1), yy, multiplyAdd(multiplyAdd(c2, y, c3), yy, multiplyAdd(c4, y, c5)));
+    const pz = multiplyAdd(multiplyAdd(one, z, c1), zz, multiplyAdd(multiplyAdd(c2, z, c3), zz, multiplyAdd(c4, z, c5)));
+    v128.store(dst, f32x4.pmax(f32x4.add(v128.load(src), one), i32x4.add(py, v128.load(from, 16))));
+    v128.store(dst, f32x4.pmax(f32x4.add(v128.load(src, 16), one), i32x4.add(pz, v128.load(from, 48))), 16);
+  }
+  if (src < end) {
     const y = v128.load(from);
     const yy = f32x4.mul(y, y);
-    const first = multiplyAdd(one, y, c1);
-    const second = multiplyAdd(c2, y, c3);
-    const third = multiplyAdd(c4, y, c5);
-    const p = multiplyAdd(first, yy, multiplyAdd(second, yy, third));
-    const e = i32x4.add(p, v128.load(from, 16));
-    v128.store(dst, f32x4.add(e, f32x4.pmax(v128.load(src), zero)));
+    const py = multiplyAdd(multiplyAdd(one, y, c1), yy, multiplyAdd(multiplyAdd(c2, y, c3), yy, multiplyAdd(c4, y, c5)));
+    v128.store(dst, f32x4.pmax(f32x4.add(v128.load(src), one), i32x4.add(py, v128.load(from, 16))));
   }
 }
 

@@ -1,6 +1,6 @@
 /** Causal attention over a range of tokens: output, 1 / denominator, and the state after it. */
 import {Args, spareRow} from './args';
-import {scanPair} from './core';
+import {scanPairFromZero} from './core';
 import {scanPairLong} from './core_long';
 import {writeTable} from './feature_maps';
 import {interleaveAndSum} from './pairs';
@@ -65,7 +65,7 @@ function forwardHead(a: Args, n: i32, count: i32, h: i32): void {
     if (local != 0) {
       scanPairLong(state, local, pairs, rows, columns, v1, v2, o1, o2, a.coefficients);
     } else {
-      scanPair(state, pairs, pairs + ((<usize>rows) << 4), columns, v1, v2, zeros, zeros, o1, o2, a.coefficients);
+      scanPairFromZero(state, pairs, pairs + ((<usize>rows) << 4), columns, v1, v2, zeros, o1, o2, a.coefficients);
     }
     if (!inPlace) {
       copy(o1, output, a.d);
