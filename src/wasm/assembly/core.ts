@@ -26,9 +26,9 @@ import {added, multiplied, multiplyAdd} from './multiply_add';
 
 /**
  * One panel of eight columns, two tokens; `sixteens` where rows are a multiple of sixteen, `fromZero` where the initial
- * outputs are zeros, which are then not read. `pairs` as interleave makes them, up to `end`; c, initial
- * outputs, outputs: a row each. `coefficients`: what outputs are multiplied by at the end, two numbers, and the products
- * a_1.b_1, a_2.b_1, a_2.b_2; they stay in memory until the loop has given its registers back.
+ * outputs are zeros, which are then not read. `pairs` as interleave makes them, up to `end`; c, initial outputs, outputs:
+ * a row each. `coefficients`: what outputs are multiplied by at the end, two numbers, and the products a_1.b_1, a_2.b_1,
+ * a_2.b_2; they stay in memory until the loop has given its registers back.
  */
 // @ts-ignore: decorator
 @inline

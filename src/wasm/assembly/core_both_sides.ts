@@ -7,8 +7,8 @@
  * o, as in core.ts, and multiplied by x for p: twelve vector operations a row where two scans take sixteen, which makes
  * backward 10 % faster. The row's products with x stay four partial sums in memory until all panels are through.
  *
- * One token at a time: two tokens take more registers than there are, and their spills cost what
- * they save. For the shape of the loop see core.ts.
+ * One token at a time: two tokens take more registers than there are, and their spills cost what they save. For the shape
+ * of the loop see core.ts.
  */
 import {multiplyAdd} from './multiply_add';
 
