@@ -113,24 +113,21 @@ function finishElu(src: usize, dst: usize, end: usize, table: usize): void {
   let from = table + BETWEEN;
   const twice = end - 16;
   for (; src < twice; src += 32, dst += 32, from += 64) {
-    const first = powerOfTwo(v128.load(from), one, c1, c2, c3, c4, c5);
-    const second = powerOfTwo(v128.load(from, 32), one, c1, c2, c3, c4, c5);
-    v128.store(dst, f32x4.pmax(f32x4.add(v128.load(src), one), i32x4.add(first, v128.load(from, 16))));
-    v128.store(dst, f32x4.pmax(f32x4.add(v128.load(src, 16), one), i32x4.add(second, v128.load(from, 48))), 16);
+    const y = v128.load(from);
+    const z = v128.load(from, 32);
+    const yy = f32x4.mul(y, y);
+    const zz = f32x4.mul(z, z);
+    const py = multiplyAdd(multiplyAdd(one, y, c1), yy, multiplyAdd(multiplyAdd(c2, y, c3), yy, multiplyAdd(c4, y, c5)));
+    const pz = multiplyAdd(multiplyAdd(one, z, c1), zz, multiplyAdd(multiplyAdd(c2, z, c3), zz, multiplyAdd(c4, z, c5)));
+    v128.store(dst, f32x4.pmax(f32x4.add(v128.load(src), one), i32x4.add(py, v128.load(from, 16))));
+    v128.store(dst, f32x4.pmax(f32x4.add(v128.load(src, 16), one), i32x4.add(pz, v128.load(from, 48))), 16);
   }
   if (src < end) {
-    const last = powerOfTwo(v128.load(from), one, c1, c2, c3, c4, c5);
-    v128.store(dst, f32x4.pmax(f32x4.add(v128.load(src), one), i32x4.add(last, v128.load(from, 16))));
+    const y = v128.load(from);
+    const yy = f32x4.mul(y, y);
+    const py = multiplyAdd(multiplyAdd(one, y, c1), yy, multiplyAdd(multiplyAdd(c2, y, c3), yy, multiplyAdd(c4, y, c5)));
+    v128.store(dst, f32x4.pmax(f32x4.add(v128.load(src), one), i32x4.add(py, v128.load(from, 16))));
   }
-}
-
-/** 2^y for |y| <= 1/2. */
-@inline
-function powerOfTwo(y: v128, one: v128, c1: v128, c2: v128, c3: v128, c4: v128, c5: v128): v128 {
-  const yy = f32x4.mul(y, y);
-  const low = multiplyAdd(one, y, c1);
-  const high = multiplyAdd(multiplyAdd(c2, y, c3), yy, multiplyAdd(c4, y, c5));
-  return multiplyAdd(low, yy, high);
 }
 
 /** exp(x), over the whole range of float32: the scale 2^n is applied in two halves. */
