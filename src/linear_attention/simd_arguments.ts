@@ -141,6 +141,7 @@ export function planOf({H, Nq, Nk, r, d}: Dims, attrs: LinearAttentionAttrs, bac
     bytes = roundUp(bytes + size, 64);
   };
   take('args', FIELDS.length * 4);
+  // TABLE_BYTES of src/wasm/assembly/feature_maps.ts.
   take('table', 2176);
   take('coefficients', 20);
   take('zeros', row);
