@@ -3,7 +3,7 @@
  * backend's memory, and stock ops on every other backend.
  */
 import * as tf from '@tensorflow/tfjs-core';
-import {cpuTensor, cpuValues, wasmMemory, wasmOutput, wasmView} from './tfjs';
+import {asTensor, cpuTensor, cpuValues, wasmMemory, wasmOutput, wasmView} from './tfjs';
 
 export interface ArrayKernel<A> {
   kernelName: string;
@@ -71,7 +71,7 @@ function runOnWasm<A>(
   backend: object,
 ): tf.TensorInfo {
   if (wasmMemory(backend) === null) {
-    return runComposed(kernel, inputs, attrs);
+    return runComposed(kernel, inputs, attrs, backend);
   }
   const shapes = inputs.map(({shape}) => shape);
   const output = wasmOutput(backend, kernel.outputShape(shapes, attrs));
@@ -81,10 +81,15 @@ function runOnWasm<A>(
   return output;
 }
 
-function runComposed<A>(kernel: ArrayKernel<A>, inputs: tf.TensorInfo[], attrs: A): tf.TensorInfo {
+function runComposed<A>(
+  kernel: ArrayKernel<A>,
+  inputs: tf.TensorInfo[],
+  attrs: A,
+  backend: object,
+): tf.TensorInfo {
   return tf.tidy(() =>
     kernel.composed(
-      inputs.map((x) => (x instanceof tf.Tensor ? x : tf.engine().makeTensorFromTensorInfo(x))),
+      inputs.map((x) => asTensor(backend, x)),
       attrs,
     ),
   );

@@ -6,6 +6,7 @@ import * as tf from '@tensorflow/tfjs-core';
 import type {DataFormat} from './linear_attention/spec';
 import {type Positions, type RotaryTables, rotaryTables} from './rotary_tables';
 import {registerStopgap} from './stopgaps';
+import {asTensor} from './tfjs';
 
 /** 'half' pairs x_i with x_(i + r/2), 'interleaved' x_2i with x_(2i+1). */
 export type RotaryPairing = 'half' | 'interleaved';
@@ -79,11 +80,10 @@ export function turn(from: Float32Array, to: Float32Array, shape: number[], attr
 }
 
 /** With C = cos and S = (-sin, +sin) over the members of each pair: x C + swapped(x) S. */
-export const composedRotary: tf.KernelFunc = ({inputs, attrs}) => {
+export const composedRotary: tf.KernelFunc = ({inputs, attrs, backend}) => {
   const given = rotaryAttrsOf(attrs);
-  const info = inputs.x as tf.TensorInfo;
   return tf.tidy(() => {
-    const x = info instanceof tf.Tensor ? info : tf.engine().makeTensorFromTensorInfo(info);
+    const x = asTensor(backend, inputs.x as tf.TensorInfo) as tf.Tensor4D;
     const [r, half] = [x.shape[3], x.shape[3] / 2];
     const {cos, sin} = tablesFor(x.shape, given);
     const rows = cos.length / half;

@@ -1,5 +1,6 @@
 /** The composed form as kernels of a named backend. */
 import * as tf from '@tensorflow/tfjs-core';
+import {asTensor} from '../tfjs';
 import {composedBackward, composedForward} from './composed';
 import {
   asAttrs,
@@ -14,11 +15,11 @@ import {
 } from './spec';
 import {asSequence, type LinearAttentionStepAttrs, type LinearAttentionStepInputs} from './step';
 
-/** Kernels are handed tensors by tfjs's ops, and bare infos by other kernels. */
-export function live<T extends object>(inputs: T): Live<T> {
+/** The inputs as tensors. Where some may be bare infos: inside a tidy, see asTensor. */
+export function live<T extends object>(inputs: T, backend: object): Live<T> {
   const entries = Object.entries(inputs as {[name: string]: tf.TensorInfo}).map(([name, x]) => [
     name,
-    x instanceof tf.Tensor ? x : tf.engine().makeTensorFromTensorInfo(x),
+    asTensor(backend, x),
   ]);
   return Object.fromEntries(entries) as Live<T>;
 }
@@ -29,15 +30,17 @@ export function composedKernels(backendName: string): tf.KernelConfig[] {
     {
       kernelName: LinearAttention,
       backendName,
-      kernelFunc: ({inputs, attrs}) => composedForward(live(inputsOf(inputs)), attrsOf(attrs)),
+      kernelFunc: ({inputs, attrs, backend}) =>
+        tf.tidy(() => composedForward(live(inputsOf(inputs), backend as object), attrsOf(attrs))),
     },
     {
       kernelName: LinearAttentionGrad,
       backendName,
-      kernelFunc: ({inputs, attrs}) => {
-        const all = live(gradInputsOf(inputs));
-        return composedBackward(all, all, attrsOf(attrs), all);
-      },
+      kernelFunc: ({inputs, attrs, backend}) =>
+        tf.tidy(() => {
+          const all = live(gradInputsOf(inputs), backend as object);
+          return composedBackward(all, all, attrsOf(attrs), all);
+        }),
     },
   ];
 }

@@ -63,7 +63,8 @@ const forward: tf.KernelFunc = (args) => {
   const attrs = attrsOf(args.attrs);
   const backend = native(args.backend);
   if (backend === null) {
-    return nodeForward(args.backend as NodeBackend, live(inputs), attrs);
+    const node = args.backend as NodeBackend;
+    return tf.tidy(() => nodeForward(node, live(inputs, node), attrs));
   }
   const {q, k, v, mask, s, z} = inputs;
   return run(backend, FORWARD, [q, k, v, mask, s, z], attrs, 4);
@@ -74,8 +75,11 @@ const backward: tf.KernelFunc = (args) => {
   const attrs = attrsOf(args.attrs);
   const backend = native(args.backend);
   if (backend === null) {
-    const all = live(inputs);
-    return nodeBackward(args.backend as NodeBackend, all, all, attrs);
+    const node = args.backend as NodeBackend;
+    return tf.tidy(() => {
+      const all = live(inputs, node);
+      return nodeBackward(node, all, all, attrs);
+    });
   }
   const {q, k, v, mask, s, z, output, inverse, dOutput, dS, dZ} = inputs;
   const all = [q, k, v, mask, s, z, output, inverse, dOutput, dS, dZ];
@@ -89,7 +93,7 @@ const composedStep = (
   attrs: LinearAttentionAttrs,
 ): tf.Tensor[] =>
   tf.tidy(() => {
-    const {q, k, v, s, z} = live(inputs);
+    const {q, k, v, s, z} = live(inputs, backend);
     const [query, key, value] = [q, k, v].map((x) => tf.expandDims(x, 2));
     const sequence = {q: query, k: key, v: value, mask: q, s, z};
     // The state after the token is the one that it sees: no causal form is needed.

@@ -65,7 +65,7 @@ function runForward(backend: WebglBackend, inputs: LinearAttentionInputs, attrs:
   warnOfHalfFloats();
   const plan = planOf(dimsOf(inputs, attrs.dataFormat), attrs);
   if (plan === null) {
-    const [output, s, z, inverse] = forwardInHalves(live(inputs), attrs);
+    const [output, s, z, inverse] = tf.tidy(() => forwardInHalves(live(inputs, backend), attrs));
     tf.dispose(inverse);
     return [output, s, z, placeholder(backend)];
   }
@@ -94,7 +94,7 @@ function runBackward(
   }
   const plan = planOf(dimsOf(inputs, attrs.dataFormat), attrs);
   if (plan === null) {
-    return backwardInHalves(live(inputs), attrs);
+    return tf.tidy(() => backwardInHalves(live(inputs, backend), attrs));
   }
   return drawn(backend, (drawing) => {
     const prepared = handles.get(inputs.inverse.dataId) ?? prepare(drawing, inputs, plan);

@@ -1,5 +1,6 @@
 /** A gradient for tf.einsum, which tfjs lacks. */
 import * as tf from '@tensorflow/tfjs-core';
+import {asTensor} from '../tfjs';
 import {contract, type Labelled, parseEquation} from './einsum_contract';
 import {patch, replaceGradient, replaceKernel, together, type Undo} from './patch';
 
@@ -93,17 +94,18 @@ function isRightInTfjs(equation: string): boolean {
 }
 
 /** A kernel of Einsum for any backend. */
-export const einsumByContraction: tf.KernelFunc = ({inputs, attrs}) => {
-  const tensors = Object.values(inputs as tf.NamedTensorInfoMap).map((x) =>
-    x instanceof tf.Tensor ? x : tf.engine().makeTensorFromTensorInfo(x as tf.TensorInfo),
-  );
-  const equation = equationOf(attrs);
-  // tfjs's own checks, with its messages.
-  const {allDims, idDims} = tf.backend_util.decodeEinsumEquation(equation, tensors.length);
-  tf.backend_util.checkEinsumDimSizes(allDims.length, idDims, tensors);
-  const {terms, output} = parseEquation(equation);
-  return contract(
-    tensors.map((x, i) => ({labels: terms[i], x})),
-    output,
-  );
-};
+export const einsumByContraction: tf.KernelFunc = ({inputs, attrs, backend}) =>
+  tf.tidy(() => {
+    const tensors = Object.values(inputs as tf.NamedTensorInfoMap).map((x) =>
+      asTensor(backend, x as tf.TensorInfo),
+    );
+    const equation = equationOf(attrs);
+    // tfjs's own checks, with its messages.
+    const {allDims, idDims} = tf.backend_util.decodeEinsumEquation(equation, tensors.length);
+    tf.backend_util.checkEinsumDimSizes(allDims.length, idDims, tensors);
+    const {terms, output} = parseEquation(equation);
+    return contract(
+      tensors.map((x, i) => ({labels: terms[i], x})),
+      output,
+    );
+  });

@@ -1,0 +1,161 @@
+/** The memory of tfjs's wasm backend. What is read here was read in tfjs 4.22, and is guarded as tfjs.ts says. */
+import * as tf from '@tensorflow/tfjs-core';
+
+interface WasmData {
+  memoryOffset: number | null;
+  /** Tensors that have these values: clones and reshaped ones share them. */
+  refCount?: number;
+}
+
+/** The parts of tfjs's wasm backend that our kernels use to work in place on its linear memory. */
+interface WasmBackend {
+  wasm?: {
+    asm?: {[name: string]: unknown};
+    wasmMemory?: unknown;
+    HEAPU8?: Uint8Array;
+    _malloc?: (bytes: number) => number;
+    _free?: (at: number) => void;
+  };
+  dataIdMap?: {
+    get(id: object): WasmData | undefined;
+    /** What dataIdMap looks ids up in, after it has seen to those of other backends. */
+    data?: {get(id: object): WasmData | undefined};
+  };
+  makeOutput?: (shape: number[], dtype: tf.DataType, memoryOffset?: number) => tf.TensorInfo;
+}
+
+const memories = new WeakMap<object, WebAssembly.Memory | null>();
+
+/**
+ * The linear memory of tfjs's wasm backend (plain, SIMD and threaded builds keep it in different places), or null
+ * where this tfjs does not show it or hides something else that in-place kernels need.
+ */
+export function wasmMemory(backend: object): WebAssembly.Memory | null {
+  let memory = memories.get(backend);
+  if (memory === undefined) {
+    memory = findMemory(backend);
+    memories.set(backend, memory);
+  }
+  return memory;
+}
+
+function findMemory({wasm, dataIdMap, makeOutput}: WasmBackend): WebAssembly.Memory | null {
+  const usable = typeof wasm?._malloc === 'function' && typeof wasm._free === 'function';
+  if (!usable || !wasm.HEAPU8 || !dataIdMap || typeof makeOutput !== 'function') {
+    return null;
+  }
+  for (const candidate of [wasm.wasmMemory, ...Object.values(wasm.asm ?? {})]) {
+    if (isMemory(candidate) && candidate.buffer === wasm.HEAPU8.buffer) {
+      return candidate;
+    }
+  }
+  return null;
+}
+
+/** Not by instanceof: the memory may come from another realm (a test runner's, an iframe's). */
+const isMemory = (x: unknown): x is WebAssembly.Memory =>
+  Object.prototype.toString.call(x) === '[object WebAssembly.Memory]';
+
+/**
+ * Where a tensor's values lie in the wasm backend's memory, in bytes. Ask after every allocation of the call:
+ * addresses are stable, but views of the memory are not.
+ */
+export function wasmOffset(backend: unknown, info: tf.TensorInfo): number {
+  const {dataIdMap} = backend as Required<WasmBackend>;
+  const data = dataIdMap.data?.get(info.dataId) ?? dataIdMap.get(info.dataId);
+  if (data?.memoryOffset == null) {
+    throw new Error(`wasmOffset: expected a tensor of the wasm backend; got one of shape [${info.shape}].`);
+  }
+  return data.memoryOffset;
+}
+
+/** True where no other tensor has this one's values (a clone would), so that they may be overwritten. */
+export function isWasmOwner(backend: unknown, info: tf.TensorInfo): boolean {
+  const {dataIdMap} = backend as Required<WasmBackend>;
+  return (dataIdMap.data?.get(info.dataId) ?? dataIdMap.get(info.dataId))?.refCount === 1;
+}
+
+/** A new tensor of the wasm backend; its values are whatever the memory held. */
+export function wasmOutput(backend: unknown, shape: number[], dtype: tf.DataType = 'float32'): tf.TensorInfo {
+  return (backend as Required<WasmBackend>).makeOutput(shape, dtype);
+}
+
+/**
+ * The same for a float32 tensor of many numbers, at a multiple of 16 bytes if a second try gives that: no vector crosses the
+ * end of a cache line then. tfjs's memory comes at multiples of 8.
+ */
+export function wasmAlignedOutput(backend: unknown, shape: number[]): tf.TensorInfo {
+  const {wasm, makeOutput} = backend as Required<WasmBackend>;
+  const {_malloc, _free} = wasm as Required<typeof wasm>;
+  const bytes = 4 * tf.util.sizeFromShape(shape);
+  const first = _malloc(bytes) >>> 0;
+  let at = first;
+  if (first % 16 !== 0) {
+    const second = _malloc(bytes) >>> 0;
+    at = second !== 0 && second % 16 === 0 ? second : first;
+    _free(at === first ? second : first);
+  }
+  return at === 0 ? wasmOutput(backend, shape) : makeOutput.call(backend, shape, 'float32', at);
+}
+
+/**
+ * A view of a float32 or int32 tensor's values in the wasm backend's memory. Take it after every allocation of the
+ * call: when the memory grows, older views are detached.
+ */
+export function wasmView(backend: unknown, info: tf.TensorInfo): Float32Array | Int32Array {
+  const {buffer} = (backend as {wasm: {HEAPU8: Uint8Array}}).wasm.HEAPU8;
+  const size = tf.util.sizeFromShape(info.shape);
+  return info.dtype === 'int32'
+    ? new Int32Array(buffer, wasmOffset(backend, info), size)
+    : new Float32Array(buffer, wasmOffset(backend, info), size);
+}
+
+/** `size` float32 numbers of the wasm backend's memory from the address `at` on: a view, good until the next allocation. */
+export function wasmFloats(backend: unknown, at: number, size: number): Float32Array {
+  return new Float32Array((backend as {wasm: {HEAPU8: Uint8Array}}).wasm.HEAPU8.buffer, at, size);
+}
+
+/** Calls f with the address of `bytes` bytes of the wasm backend's memory (16-byte aligned), and frees them. */
+export function withWasmScratch<T>(backend: unknown, bytes: number, f: (at: number) => T): T {
+  const {_malloc, _free} = (backend as Required<WasmBackend>).wasm as {
+    _malloc: (bytes: number) => number;
+    _free: (at: number) => void;
+  };
+  // Addresses above 2 GB come back negative.
+  const at = _malloc(Math.max(16, bytes)) >>> 0;
+  if (at === 0) {
+    throw new Error(`the wasm backend is out of memory: ${bytes} bytes of scratch were refused.`);
+  }
+  try {
+    return f(at);
+  } finally {
+    _free(at);
+  }
+}
+
+const keptScratch = new WeakMap<object, {at: number; bytes: number}>();
+
+/**
+ * The address of `bytes` bytes of the wasm backend's memory that stay allocated for the next call.
+ * For a few kilobytes that are used in a hot path, by one call at a time.
+ */
+export function keptWasmScratch(backend: object, bytes: number): number {
+  const kept = keptScratch.get(backend);
+  if (kept !== undefined && kept.bytes >= bytes) {
+    return kept.at;
+  }
+  const {_malloc, _free} = (backend as Required<WasmBackend>).wasm as {
+    _malloc: (bytes: number) => number;
+    _free: (at: number) => void;
+  };
+  if (kept !== undefined) {
+    _free(kept.at);
+    keptScratch.delete(backend);
+  }
+  const at = _malloc(bytes) >>> 0;
+  if (at === 0) {
+    throw new Error(`the wasm backend is out of memory: ${bytes} bytes of scratch were refused.`);
+  }
+  keptScratch.set(backend, {at, bytes});
+  return at;
+}
