@@ -21,6 +21,7 @@ export {type KVCache, type KVCacheSizes, kvCache} from './kv_cache';
 export {type LinearAttentionOptions, linearAttention, type OutputAndState} from './linear_attention';
 export type {InitialState, SharedOptions} from './linear_attention_call';
 export {type LinearAttentionStepOptions, linearAttentionStep} from './linear_attention_step';
+export {linearAttentionStepInPlace} from './linear_attention_step_in_place';
 export {type RotaryOptions, rotary} from './rotary';
 export {type SoftmaxAttentionOptions, softmaxAttention} from './softmax_attention';
 export {type SoftmaxAttentionStepOptions, softmaxAttentionStep} from './softmax_attention_step';

@@ -6,13 +6,18 @@ import type {LinearAttentionState} from './state';
 
 const DEFAULTS: LinearAttentionStepAttrs = {featureMap: 'elu', normalize: true, eps: 1e-6, scale: 1};
 
-/** The result, or null when the call is not float32 tensors of matching shapes with plain options. */
+/**
+ * The result, or null when the call is not float32 tensors of matching shapes with plain options. `run` is runStep or, where
+ * the state is given up, runStepInPlace.
+ */
 export function directStep(
+  fn: string,
   q: unknown,
   k: unknown,
   v: unknown,
   state: unknown,
   options: object | null | undefined,
+  run: typeof runStep = runStep,
 ): {output: tf.Tensor3D; state: LinearAttentionState} | null {
   const {s: s0, z: z0} = (state ?? {}) as {s?: unknown; z?: unknown};
   if (!isLive(q, 3) || !isLive(k, 3) || !isLive(v, 3) || !isLive(s0, 4) || !isLive(z0, 3)) {
@@ -30,7 +35,7 @@ export function directStep(
   ) {
     return null;
   }
-  const attrs = options === undefined ? DEFAULTS : directOptions('linearAttentionStep', options, []);
+  const attrs = options === undefined ? DEFAULTS : directOptions(fn, options, []);
   const kernel = stepKernel();
   if (attrs === null || kernel === undefined) {
     return null;
@@ -40,7 +45,7 @@ export function directStep(
       return null;
     }
   }
-  const [output, s, z] = runStep(kernel, {q, k, v, s: s0, z: z0}, attrs);
+  const [output, s, z] = run(kernel, {q, k, v, s: s0, z: z0}, attrs);
   return {output: output as tf.Tensor3D, state: {s: s as tf.Tensor4D, z: z as tf.Tensor3D}};
 }
 

@@ -26,6 +26,7 @@ export interface LinearAttentionStepOptions extends SharedOptions {
   positions?: Int32Array;
 }
 
+const FN = 'linearAttentionStep';
 const OPTIONS = [
   'featureMap',
   'normalize',
@@ -72,17 +73,18 @@ export function linearAttentionStep(
   state: InitialState,
   options?: LinearAttentionStepOptions,
 ): {output: tf.Tensor3D; state: LinearAttentionState} {
-  return directStep(q, k, v, state, options) ?? checkedStep(q, k, v, state, options);
+  return directStep(FN, q, k, v, state, options) ?? checkedStep(FN, q, k, v, state, options);
 }
 
-function checkedStep(
+/** The long way, with an error for everything that is wrong. `fn` is the function to name in it. */
+export function checkedStep(
+  fn: string,
   q: Input,
   k: Input,
   v: Input,
   state: InitialState,
   options: LinearAttentionStepOptions = {},
 ): {output: tf.Tensor3D; state: LinearAttentionState} {
-  const fn = 'linearAttentionStep';
   checkOptions(fn, options, OPTIONS);
   const {normalize = true, offset = 0} = options;
   checkBoolean(fn, 'normalize', normalize);

@@ -41,25 +41,34 @@ export function kernelLookup(name: string): () => tf.KernelConfig | undefined {
   };
 }
 
+/** True where no gradient, profile, debug mode or test looks at what kernels take and give. */
+export function isUnwatched(): boolean {
+  const {state} = engine();
+  const flags = env();
+  return (
+    state?.gradientDepth === 0 &&
+    state.profiling === false &&
+    !flags.getBool('DEBUG') &&
+    !flags.getBool('IS_TEST')
+  );
+}
+
 /**
  * Runs a kernel of several outputs as tf.engine().runKernel does, without what that prepares for gradients, profiles, debug
  * mode and tests where none of these is on.
  */
 export function runKernel(kernel: tf.KernelConfig, inputs: object, attrs: object): tf.Tensor[] {
-  const {state, backend} = engine();
-  const flags = env();
-  const plain =
-    state?.gradientDepth === 0 &&
-    state.profiling === false &&
-    !flags.getBool('DEBUG') &&
-    !flags.getBool('IS_TEST');
-  if (!plain) {
-    return engine().runKernel(kernel.kernelName, {...inputs}, {...attrs}) as tf.Tensor[];
-  }
+  return isUnwatched()
+    ? runUnwatched(kernel, inputs, attrs)
+    : (engine().runKernel(kernel.kernelName, {...inputs}, {...attrs}) as tf.Tensor[]);
+}
+
+/** The same where isUnwatched() was asked. A tensor that the kernel hands back as it was given stays that tensor. */
+export function runUnwatched(kernel: tf.KernelConfig, inputs: object, attrs: object): tf.Tensor[] {
   const infos = kernel.kernelFunc({
     inputs: inputs as tf.NamedTensorInfoMap,
     attrs: attrs as tf.NamedAttrMap,
-    backend,
+    backend: engine().backend,
   }) as tf.TensorInfo[];
   return infos.map((info) =>
     (info as tf.Tensor).rank === undefined ? engine().makeTensorFromTensorInfo(info) : (info as tf.Tensor),

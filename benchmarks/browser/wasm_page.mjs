@@ -2,7 +2,7 @@
 
 import {setWasmPaths} from '@tensorflow/tfjs-backend-wasm';
 import * as tf from '@tensorflow/tfjs-core';
-import {linearAttention, linearAttentionStep, patches, zeroState} from '../../index.ts';
+import {linearAttention, linearAttentionStepInPlace, patches, zeroState} from '../../index.ts';
 import {compare as compareSides} from '../lib/timing.mjs';
 import {linearRaw} from '../peers/onnx_attention.mjs';
 import {compare} from './beside_stock.mjs';
@@ -63,18 +63,13 @@ async function besideOnnxruntime({N, H, r, calls}) {
   return timingsOf(results);
 }
 
-/** Decoding steps, each side's state carried from step to step. */
+/** Decoding steps, each side's state carried from step to step; ours moves on in place. */
 async function stepBesideOnnxruntime({H, r, calls}) {
   const [q, k, v] = [1, 2, 3].map((seed) => normal(H * r, seed));
   const inputs = [q, k, v].map((values) => tf.tensor3d(values, [1, H, r]));
   const stepper = (options) => {
-    let state = zeroState({batchSize: 1, numHeads: H, keyDim: r, valueDim: r});
-    return () => {
-      const next = linearAttentionStep(...inputs, state, options);
-      tf.dispose([state.s, state.z]);
-      state = next.state;
-      return read(next.output);
-    };
+    const state = zeroState({batchSize: 1, numHeads: H, keyDim: r, valueDim: r});
+    return () => read(linearAttentionStepInPlace(...inputs, state, options));
   };
   const session = await sessionOf(linearRaw(H, r, r, true));
   const row = (values) => new ort.Tensor('float32', values, [1, 1, H * r]);

@@ -5,7 +5,7 @@
  */
 import * as tf from '@tensorflow/tfjs-core';
 import type {PointwiseMap} from '../pointwise';
-import {kernelLookup, runKernel} from '../tfjs';
+import {isUnwatched, kernelLookup, runKernel, runUnwatched} from '../tfjs';
 import {linearAttentionGradient} from './gradient';
 import {
   asAttrs,
@@ -22,6 +22,8 @@ export interface LinearAttentionStepAttrs {
   normalize: boolean;
   eps: number;
   scale: number;
+  /** The kernel may write the new s and z where the given ones are, and hand these back. */
+  inPlace?: boolean;
 }
 
 export interface LinearAttentionStepInputs<T extends tf.TensorInfo = tf.TensorInfo> {
@@ -41,6 +43,22 @@ export const runStep = (
   inputs: LinearAttentionStepInputs<tf.Tensor>,
   attrs: LinearAttentionStepAttrs,
 ): tf.Tensor[] => runKernel(kernel, inputs, attrs);
+
+/**
+ * The same where s and z are given up. The ones that come back may be the tensors that were given, with new values; where
+ * they are others, the given ones keep theirs, and are the caller's to dispose of.
+ */
+export function runStepInPlace(
+  kernel: tf.KernelConfig,
+  inputs: LinearAttentionStepInputs<tf.Tensor>,
+  attrs: LinearAttentionStepAttrs,
+): tf.Tensor[] {
+  const {q, k, v, z} = inputs;
+  const apart = q.dataId !== z.dataId && k.dataId !== z.dataId && v.dataId !== z.dataId;
+  return apart && isUnwatched()
+    ? runUnwatched(kernel, inputs, {...attrs, inPlace: true})
+    : runKernel(kernel, inputs, attrs);
+}
 
 /** What a kernelFunc or gradFunc is handed, read as this kernel's. */
 export const stepInputsOf = (inputs: object): LinearAttentionStepInputs =>

@@ -1,7 +1,15 @@
 /** LinearAttentionStep on the memory of tfjs's wasm backend. */
 import type {KernelConfig, TensorInfo} from '@tensorflow/tfjs-core';
 import {POINTWISE_MAPS} from '../pointwise';
-import {disposeInfo, keptWasmScratch, wasmAlignedOutput, wasmMemory, wasmOffset, wasmOutput} from '../tfjs';
+import {
+  disposeInfo,
+  isWasmOwner,
+  keptWasmScratch,
+  wasmAlignedOutput,
+  wasmMemory,
+  wasmOffset,
+  wasmOutput,
+} from '../tfjs';
 import {simdOver} from './simd_module';
 import {
   asSequence,
@@ -24,9 +32,12 @@ function run(backend: object, inputs: LinearAttentionStepInputs, attrs: LinearAt
   }
   const {q, k, v, s, z} = inputs;
   const [B, H, r, d] = s.shape;
-  const newS = wasmAlignedOutput(backend, s.shape);
+  // In place only where no vector of the state lies across two cache lines.
+  const own = attrs.inPlace === true && isWasmOwner(backend, s) && isWasmOwner(backend, z);
+  const inPlace = own && wasmOffset(backend, s) % 16 === 0;
+  const newS = inPlace ? s : wasmAlignedOutput(backend, s.shape);
   const output = wasmOutput(backend, v.shape);
-  const newZ = wasmOutput(backend, z.shape);
+  const newZ = inPlace ? z : wasmOutput(backend, z.shape);
   // Kept between calls: allocating it would take longer than using it.
   const scratch = keptWasmScratch(backend, simd.stepScratch(r));
   simd.step(

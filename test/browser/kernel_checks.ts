@@ -1,7 +1,7 @@
 /** What the suites of the webgl and webgpu kernels ask of a page. Everything returns plain data. */
 import * as tf from '@tensorflow/tfjs-core';
 import '../../kernels';
-import {linearAttention, linearAttentionStep, zeroState} from '../../ops';
+import {linearAttention, linearAttentionStep, linearAttentionStepInPlace, zeroState} from '../../ops';
 import {plainForward} from '../../src/linear_attention/plain';
 import type {DataFormat, LinearAttentionAttrs} from '../../src/linear_attention/spec';
 import {forceSegmentLength} from '../../src/linear_attention/webgpu/plan';
@@ -218,12 +218,16 @@ function messageWithTextures(side: number, sizes: Sizes): {error: string | null;
   return {error, left: tf.memory().numTensors - before};
 }
 
-/** Steps through a sequence: draws and compiles of each step after the first, and the distance to one call. */
+/**
+ * Steps through a sequence, also in place: draws and compiles of each step after the first, and the distance to one call.
+ */
 async function decode(sizes: Sizes, tolerance: Tolerance) {
   const {B = 1, H = 2, N, r = 8, d = 8} = sizes;
   const x = tensorsOf(sizes);
   let state = zeroState({batchSize: B, numHeads: H, keyDim: r, valueDim: d});
+  const moving = zeroState({batchSize: B, numHeads: H, keyDim: r, valueDim: d});
   const outputs: tf.Tensor[] = [];
+  const inPlace: tf.Tensor[] = [];
   const draws = new Set<number>();
   let compiles = 0;
   for (let n = 0; n < N; n++) {
@@ -251,21 +255,31 @@ async function decode(sizes: Sizes, tolerance: Tolerance) {
       draws.add(counts.draws);
       compiles += counts.compiles;
     }
+    inPlace.push(
+      linearAttentionStepInPlace(
+        tokens[0] as tf.Tensor3D,
+        tokens[1] as tf.Tensor3D,
+        tokens[2] as tf.Tensor3D,
+        moving,
+      ),
+    );
     tf.dispose([...tokens, state.s, state.z]);
     const {output, state: after} = next as ReturnType<typeof linearAttentionStep>;
     outputs.push(output);
     state = after;
   }
-  const [got, want] = tf.tidy(() => {
+  const [got, moved, want] = tf.tidy(() => {
     const relu = (t: tf.Tensor) => tf.relu(t);
-    return [tf.stack(outputs, 2), linearAttention(relu(x.q), relu(x.k), relu(x.v), {causal: true})];
+    const stacked = [outputs, inPlace].map((x) => tf.stack(x, 2));
+    return [...stacked, linearAttention(relu(x.q), relu(x.k), relu(x.v), {causal: true})];
   });
-  const fault = difference(
-    (await got.data()) as Float32Array,
-    (await want.data()) as Float32Array,
-    tolerance,
-  );
-  tf.dispose([got, want, ...outputs, x.q, x.k, x.v, state.s, state.z]);
+  const expected = (await want.data()) as Float32Array;
+  const faults = [];
+  for (const y of [got, moved]) {
+    faults.push(difference((await y.data()) as Float32Array, expected, tolerance));
+  }
+  const fault = faults.find((found) => found !== null) ?? null;
+  tf.dispose([got, moved, want, ...outputs, ...inPlace, x.q, x.k, x.v, state.s, state.z, moving.s, moving.z]);
   return {draws: [...draws], compiles, fault};
 }
 

@@ -3,7 +3,7 @@
  */
 /** What the kernels of tfjs-node promise beyond the conformance list, with the native operations and without. */
 import * as tf from '@tensorflow/tfjs-core';
-import {linearAttention, linearAttentionStep, zeroState} from '../../index';
+import {linearAttention, linearAttentionStep, linearAttentionStepInPlace, zeroState} from '../../index';
 import {NODE_CHUNK} from '../../src/linear_attention/node_scan';
 import {asAttrs, asInputs, LinearAttention, type LinearAttentionAttrs} from '../../src/linear_attention/spec';
 import {BACKWARD, disableNative, FORWARD, STEP} from '../../src/node/native';
@@ -133,17 +133,24 @@ describeOnBackends('tfjs-node', () => {
       });
     });
 
-    test('50 steps equal the sequence, and leave the states that they were given', () => {
+    test('50 steps equal the sequence, and leave the states that they were given; in place they give the same', () => {
       tf.tidy(() => {
         const [q, k, v] = inputs([2, 3, 50, 21]);
         const whole = linearAttention(q, k, v, {causal: true, returnState: true});
         let state = zeroState({batchSize: 2, numHeads: 3, keyDim: 21, valueDim: 21});
+        const moving = zeroState({batchSize: 2, numHeads: 3, keyDim: 21, valueDim: 21});
         const outputs: tf.Tensor[] = [];
         for (let t = 0; t < 50; t++) {
           const token = (y: tf.Tensor) => tf.squeeze(rows(y, t, t + 1), [2]) as tf.Tensor3D;
           const given = [state.s.dataSync(), state.z.dataSync()];
           const next = linearAttentionStep(token(q), token(k), token(v), state);
           expect([state.s.dataSync(), state.z.dataSync()]).toEqual(given);
+          const inPlace = linearAttentionStepInPlace(token(q), token(k), token(v), moving);
+          expect(inPlace.dataSync()).toEqual(next.output.dataSync());
+          expect([moving.s.dataSync(), moving.z.dataSync()]).toEqual([
+            next.state.s.dataSync(),
+            next.state.z.dataSync(),
+          ]);
           outputs.push(next.output);
           state = next.state as typeof state;
         }

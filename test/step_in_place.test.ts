@@ -1,0 +1,234 @@
+/** linearAttentionStepInPlace: the same numbers as linearAttentionStep, in a state that moves on. */
+import * as tf from '@tensorflow/tfjs-core';
+import {
+  disposeState,
+  type LinearAttentionState,
+  linearAttention,
+  linearAttentionStep,
+  linearAttentionStepInPlace,
+  zeroState,
+} from '../index';
+import {describeOnBackends, expectNoLeak} from './helpers/backends';
+import {difference, FLOAT32} from './helpers/compare';
+import {randomNumbers} from './helpers/random_numbers';
+
+const [B, H, N, R, D] = [2, 3, 9, 5, 7];
+const SHAPES = {q: [B, H, R], k: [B, H, R], v: [B, H, D]};
+let seed = 0;
+const made = (shape: number[]) => tf.tensor(randomNumbers(tf.util.sizeFromShape(shape), ++seed), shape);
+const token = () => [made(SHAPES.q), made(SHAPES.k), made(SHAPES.v)];
+const zero = () => zeroState({batchSize: B, numHeads: H, keyDim: R, valueDim: D});
+const valuesOf = (...tensors: tf.Tensor[]) => tensors.map((x) => Array.from(x.dataSync()));
+const valuesIn = ({s, z}: LinearAttentionState) => valuesOf(s, z);
+
+describeOnBackends('a step in place', (backend) => {
+  // Tests turn tfjs's own checks on, and then a kernel never overwrites: both ways are run.
+  describe.each([true, false])('with IS_TEST %s', (isTest) => {
+    beforeEach(() => tf.env().set('IS_TEST', isTest));
+    afterEach(() => tf.env().set('IS_TEST', true));
+
+    const OPTIONS = {
+      'by default': undefined,
+      'with another map, and not normalised': {featureMap: 'relu', normalize: false, scale: 0.5},
+      'with positions': {featureMap: 'identity', offset: 3, eps: 1e-3},
+      'of a batch with a masked row': {mask: [true, false]},
+      'with a map of more features': {featureMap: 'dpfp'},
+    };
+    test.each(Object.entries(OPTIONS))('gives the bits of linearAttentionStep, %s', async (_, options) => {
+      await expectNoLeak(() => {
+        const keyDim = options && 'featureMap' in options && options.featureMap === 'dpfp' ? 2 * R : R;
+        const make = () => zeroState({batchSize: B, numHeads: H, keyDim, valueDim: D});
+        const moving = make();
+        let state = make();
+        for (let n = 0; n < N; n++) {
+          tf.tidy(() => {
+            const [q, k, v] = token();
+            const next = linearAttentionStep(q, k, v, state, options);
+            const output = linearAttentionStepInPlace(q, k, v, moving, options);
+            expect(output.shape).toEqual([B, H, D]);
+            expect(valuesOf(output)).toEqual(valuesOf(next.output));
+            expect(valuesIn(moving)).toEqual(valuesIn(next.state));
+            disposeState(state);
+            state = {s: tf.keep(next.state.s), z: tf.keep(next.state.z)};
+          });
+        }
+        disposeState(state);
+        disposeState(moving);
+      });
+    });
+
+    test('many steps end as one call over the sequence does', async () => {
+      await expectNoLeak(() => {
+        const state = zero();
+        tf.tidy(() => {
+          const x = [made([B, H, N, R]), made([B, H, N, R]), made([B, H, N, D])];
+          const outputs = Array.from({length: N}, (_, n) => {
+            const [q, k, v] = x.map((y) =>
+              tf.squeeze(tf.slice(y, [0, 0, n, 0], [B, H, 1, y.shape[3] as number]), [2]),
+            );
+            return linearAttentionStepInPlace(q, k, v, state);
+          });
+          const whole = linearAttention(x[0], x[1], x[2], {causal: true, returnState: true});
+          const {s, z} = whole.state;
+          expect(difference(tf.stack(outputs, 2).dataSync(), whole.output.dataSync(), FLOAT32)).toBeNull();
+          expect(difference(state.s.dataSync(), (s as tf.Tensor).dataSync(), FLOAT32)).toBeNull();
+          expect(difference(state.z.dataSync(), (z as tf.Tensor).dataSync(), FLOAT32)).toBeNull();
+        });
+        disposeState(state);
+      });
+    });
+
+    test('leaves tensors with the same values alone: a fork, a reshaped state, a token that is z itself', async () => {
+      await expectNoLeak(() => {
+        const state = zero();
+        const warm = token();
+        linearAttentionStepInPlace(warm[0], warm[1], warm[2], state).dispose();
+        const fork = {s: tf.clone(state.s), z: tf.clone(state.z)};
+        const flat = tf.reshape(state.s, [-1]);
+        const before = valuesIn(state);
+        const flatBefore = valuesOf(flat);
+        const want = linearAttentionStep(warm[0], warm[1], warm[2], fork);
+        linearAttentionStepInPlace(warm[0], warm[1], warm[2], state).dispose();
+        expect(valuesIn(state)).toEqual(valuesIn(want.state));
+        expect(valuesIn(fork)).toEqual(before);
+        expect(valuesOf(flat)).toEqual(flatBefore);
+
+        const square = zeroState({batchSize: 1, numHeads: 4, keyDim: 8, valueDim: 8});
+        const ones = tf.ones([1, 4, 8]);
+        linearAttentionStepInPlace(ones, ones, ones, square).dispose();
+        const z = tf.clone(square.z);
+        const asValue = linearAttentionStep(ones, ones, z, square);
+        const inPlace = linearAttentionStepInPlace(ones, ones, square.z, square);
+        expect(valuesOf(inPlace)).toEqual(valuesOf(asValue.output));
+        disposeState(square);
+        tf.dispose([warm, fork, flat, want, ones, z, asValue, inPlace, state]);
+      });
+    });
+
+    test('the state outlives a tidy around the step, and not the tidy that it was made in', async () => {
+      await expectNoLeak(() => {
+        const state = zero();
+        for (let n = 0; n < 3; n++) {
+          tf.tidy(() => {
+            const [q, k, v] = token();
+            linearAttentionStepInPlace(q, k, v, state);
+          });
+        }
+        expect(valuesOf(state.z)[0].every((x) => x > 0)).toBe(true);
+        disposeState(state);
+        tf.tidy(() => {
+          const own = zero();
+          const [q, k, v] = token();
+          linearAttentionStepInPlace(q, k, v, own);
+        });
+      });
+    });
+
+    test('a z that is not needed comes to be', async () => {
+      await expectNoLeak(() => {
+        const {s, z} = zero();
+        const state = {s} as LinearAttentionState;
+        tf.tidy(() => {
+          const [q, k, v] = token();
+          const next = linearAttentionStep(q, k, v, {s, z}, {normalize: false});
+          const output = linearAttentionStepInPlace(q, k, v, state, {normalize: false});
+          // One of them goes by another kernel, which rounds otherwise.
+          expect(difference(output.dataSync(), next.output.dataSync(), FLOAT32)).toBeNull();
+          expect(difference(state.s.dataSync(), next.state.s.dataSync(), FLOAT32)).toBeNull();
+          expect(valuesOf(state.z)).toEqual(valuesOf(next.state.z));
+        });
+        disposeState(state);
+        z.dispose();
+      });
+    });
+
+    test('a gradient through it is that of linearAttentionStep', async () => {
+      await expectNoLeak(() => {
+        const x = [...token(), made([B, H, R, D]), made([B, H, R])];
+        const weights = made(SHAPES.v);
+        const state = ([s, z]: tf.Tensor[]) => ({s: tf.clone(s), z: tf.clone(z)}) as LinearAttentionState;
+        const of = (step: (y: tf.Tensor[]) => tf.Tensor) =>
+          tf.grads((...y: tf.Tensor[]) => tf.sum(tf.mul(weights, step(y))))(x);
+        const got = of(([q, k, v, ...y]) =>
+          linearAttentionStepInPlace(
+            q,
+            k,
+            v,
+            tf.tidy(() => state(y)),
+          ),
+        );
+        const want = of(
+          ([q, k, v, ...y]) =>
+            linearAttentionStep(
+              q,
+              k,
+              v,
+              tf.tidy(() => state(y)),
+            ).output,
+        );
+        expect(valuesOf(...got)).toEqual(valuesOf(...want));
+        tf.dispose([x, weights, got, want]);
+      });
+    });
+
+    test('a wrong call names the function and the argument, and leaves the state as it was', async () => {
+      await expectNoLeak(() => {
+        const state = zero();
+        const [q, k, v] = token();
+        linearAttentionStepInPlace(q, k, v, state).dispose();
+        const {s, z} = state;
+        const before = valuesIn(state);
+        const variable = tf.variable(s);
+        const step = linearAttentionStepInPlace as (...args: unknown[]) => tf.Tensor;
+        const wrong: [() => unknown, RegExp][] = [
+          [() => step(q, k, q, state), /^linearAttentionStepInPlace: expected state\.s/],
+          [() => step(q, v, v, state), /^linearAttentionStepInPlace: expected k/],
+          [() => step(q, k, v, state, {causal: true}), /^linearAttentionStepInPlace: .*causal/],
+          [() => step(q, k, v, state, {featureMap: 'nope'}), /nope/],
+          [() => step(q, k, v, undefined), /^linearAttentionStepInPlace: expected state .* got undefined/],
+          [
+            () => step(q, k, v, {s: variable, z}),
+            /^linearAttentionStepInPlace: expected state .* no variables/,
+          ],
+          [() => step(q, k, v, {s: s.arraySync(), z}), /^linearAttentionStepInPlace: expected state/],
+          [
+            () => step(q, k, v, Object.freeze({s, z})),
+            /^linearAttentionStepInPlace: expected state .* frozen/,
+          ],
+          [() => step(q, k, v, {s}), /^linearAttentionStepInPlace: expected state\.z/],
+        ];
+        for (const [call, message] of wrong) {
+          expect(call).toThrow(message);
+        }
+        expect([state.s, state.z]).toEqual([s, z]);
+        expect(valuesIn(state)).toEqual(before);
+        tf.dispose([state, q, k, v, variable]);
+      });
+    });
+  });
+
+  if (backend === 'wasm') {
+    test('on wasm a stream keeps its two tensors and their memory, whatever its length', () => {
+      tf.env().set('IS_TEST', false);
+      try {
+        const state = zeroState({batchSize: 1, numHeads: 2, keyDim: 8, valueDim: 16});
+        const ones = [tf.ones([1, 2, 8]), tf.ones([1, 2, 8]), tf.ones([1, 2, 16])];
+        const step = () => linearAttentionStepInPlace(ones[0], ones[1], ones[2], state).dispose();
+        step();
+        const {s, z} = state;
+        const {numBytes} = tf.memory();
+        for (let n = 0; n < 100; n++) {
+          step();
+        }
+        expect(state.s).toBe(s);
+        expect(state.z).toBe(z);
+        expect(tf.memory().numBytes).toBe(numBytes);
+        // elu + 1 of 1 is 2, 101 times.
+        expect(valuesOf(z)[0].every((x) => x === 202)).toBe(true);
+        tf.dispose([state, ones]);
+      } finally {
+        tf.env().set('IS_TEST', true);
+      }
+    });
+  }
+});
