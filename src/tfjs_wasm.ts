@@ -80,22 +80,38 @@ export function wasmOutput(backend: unknown, shape: number[], dtype: tf.DataType
   return (backend as Required<WasmBackend>).makeOutput(shape, dtype);
 }
 
+/** Places that wasmAlignedOutput looks at. Of two that follow one another one is right, but freed ones are given out first. */
+const TRIES = 4;
+
 /**
- * The same for a float32 tensor of many numbers, at a multiple of 16 bytes if a second try gives that: no vector crosses the
- * end of a cache line then. tfjs's memory comes at multiples of 8.
+ * The same for a float32 tensor of many numbers, at a multiple of 16 bytes where one is found: no vector crosses the end of a
+ * cache line then. tfjs's memory comes at multiples of 8.
  */
 export function wasmAlignedOutput(backend: unknown, shape: number[]): tf.TensorInfo {
   const {wasm, makeOutput} = backend as Required<WasmBackend>;
   const {_malloc, _free} = wasm as Required<typeof wasm>;
   const bytes = 4 * tf.util.sizeFromShape(shape);
   const first = _malloc(bytes) >>> 0;
-  let at = first;
-  if (first % 16 !== 0) {
-    const second = _malloc(bytes) >>> 0;
-    at = second !== 0 && second % 16 === 0 ? second : first;
-    _free(at === first ? second : first);
+  if (first === 0) {
+    return wasmOutput(backend, shape);
   }
-  return at === 0 ? wasmOutput(backend, shape) : makeOutput.call(backend, shape, 'float32', at);
+  let at = first;
+  const others: number[] = [];
+  while (at % 16 !== 0 && others.length < TRIES - 1) {
+    others.push(at);
+    at = _malloc(bytes) >>> 0;
+  }
+  if (at % 16 !== 0 || at === 0) {
+    // What is not found costs alignment, not the call.
+    others.push(at);
+    at = first;
+  }
+  for (const other of others) {
+    if (other !== at) {
+      _free(other);
+    }
+  }
+  return makeOutput.call(backend, shape, 'float32', at);
 }
 
 /**

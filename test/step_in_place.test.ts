@@ -8,6 +8,7 @@ import {
   linearAttentionStepInPlace,
   zeroState,
 } from '../index';
+import {wasmOffset} from '../src/tfjs';
 import {describeOnBackends, expectNoLeak} from './helpers/backends';
 import {difference, FLOAT32} from './helpers/compare';
 import {randomNumbers} from './helpers/random_numbers';
@@ -208,6 +209,31 @@ describeOnBackends('a step in place', (backend) => {
   });
 
   if (backend === 'wasm') {
+    test.each([3, 12])(
+      'on wasm a stream stays where its first step put it, with %i gaps that begin across cache lines',
+      (gaps) => {
+        tf.env().set('IS_TEST', false);
+        try {
+          const shape: [number, number, number, number] = [1, 2, 8, 16];
+          const others = Array.from({length: 4 * gaps}, () => tf.zeros(shape));
+          const wide = others.filter((x) => wasmOffset(tf.backend(), x) % 16 !== 0);
+          expect(wide.length).toBeGreaterThanOrEqual(gaps);
+          tf.dispose(wide.slice(0, gaps));
+          const state = zeroState({batchSize: 1, numHeads: 2, keyDim: 8, valueDim: 16});
+          expect(wasmOffset(tf.backend(), state.s) % 16).not.toBe(0);
+          const ones = [tf.ones([1, 2, 8]), tf.ones([1, 2, 8]), tf.ones([1, 2, 16])];
+          const step = () => linearAttentionStepInPlace(ones[0], ones[1], ones[2], state).dispose();
+          step();
+          const {s, z} = state;
+          step();
+          expect([state.s === s, state.z === z]).toEqual([true, true]);
+          tf.dispose([state, ones, others]);
+        } finally {
+          tf.env().set('IS_TEST', true);
+        }
+      },
+    );
+
     test('on wasm a stream keeps its two tensors and their memory, whatever its length', () => {
       tf.env().set('IS_TEST', false);
       try {

@@ -55,9 +55,12 @@ export function runStepInPlace(
 ): tf.Tensor[] {
   const {q, k, v, z} = inputs;
   const apart = q.dataId !== z.dataId && k.dataId !== z.dataId && v.dataId !== z.dataId;
-  return apart && isUnwatched()
-    ? runUnwatched(kernel, inputs, {...attrs, inPlace: true})
-    : runKernel(kernel, inputs, attrs);
+  if (!apart || !isUnwatched()) {
+    return runKernel(kernel, inputs, attrs);
+  }
+  // Not by spreading, which takes as long as all else here.
+  const {featureMap, normalize, eps, scale} = attrs;
+  return runUnwatched(kernel, inputs, {featureMap, normalize, eps, scale, inPlace: true});
 }
 
 /** What a kernelFunc or gradFunc is handed, read as this kernel's. */

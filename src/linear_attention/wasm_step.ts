@@ -21,6 +21,19 @@ import {
 } from './step';
 import {wasmForward} from './wasm';
 
+/** `s` itself, or a new place for it, once, where its own would let vectors cross the ends of cache lines. */
+function overwritten(backend: object, s: TensorInfo): TensorInfo {
+  if (wasmOffset(backend, s) % 16 === 0) {
+    return s;
+  }
+  const moved = wasmAlignedOutput(backend, s.shape);
+  if (wasmOffset(backend, moved) % 16 === 0) {
+    return moved;
+  }
+  disposeInfo(backend, moved);
+  return s;
+}
+
 function run(backend: object, inputs: LinearAttentionStepInputs, attrs: LinearAttentionStepAttrs) {
   const memory = wasmMemory(backend);
   const simd = memory && simdOver(memory);
@@ -32,12 +45,10 @@ function run(backend: object, inputs: LinearAttentionStepInputs, attrs: LinearAt
   }
   const {q, k, v, s, z} = inputs;
   const [B, H, r, d] = s.shape;
-  // In place only where no vector of the state lies across two cache lines.
   const own = attrs.inPlace === true && isWasmOwner(backend, s) && isWasmOwner(backend, z);
-  const inPlace = own && wasmOffset(backend, s) % 16 === 0;
-  const newS = inPlace ? s : wasmAlignedOutput(backend, s.shape);
+  const newS = own ? overwritten(backend, s) : wasmAlignedOutput(backend, s.shape);
   const output = wasmOutput(backend, v.shape);
-  const newZ = inPlace ? z : wasmOutput(backend, z.shape);
+  const newZ = newS === s ? z : wasmOutput(backend, z.shape);
   // Kept between calls: allocating it would take longer than using it.
   const scratch = keptWasmScratch(backend, simd.stepScratch(r));
   simd.step(
