@@ -1,6 +1,6 @@
 /** linearAttentionStep for a state that nobody needs any more as it was: a stream's. */
 import * as tf from '@tensorflow/tfjs-core';
-import {check, show} from '../src/errors';
+import {check, fail, show} from '../src/errors';
 import {runStepInPlace} from '../src/linear_attention/step';
 import {keepLike} from '../src/tfjs';
 import type {Input} from './attention_shapes';
@@ -14,22 +14,25 @@ const {Tensor, Variable} = tf;
 const FN = 'linearAttentionStepInPlace';
 
 /**
- * `linearAttentionStep` that moves `state` on instead of returning a new one: afterwards state.s and state.z are those
- * after the token. On the wasm backend they are written where they lie: nothing but the output is allocated, and a step
- * takes three quarters of the time. Elsewhere, under tf.grad, in debug mode, and where another tensor shares their values (a
- * clone of the state keeps its own), new tensors take their place and the old ones are disposed of. So read state.s and
- * state.z after the call, and keep no other reference to them.
+ * `linearAttentionStep` that takes `state` to the next token instead of returning a new one: afterwards state.s and state.z
+ * are those after the token.
  *
- * The state stays the caller's: it outlives a tf.tidy around the call (unless it was made inside), until `disposeState`.
+ * On the wasm backend they are written where they lie, with a pointwise map and float32 tensors and without `mask` and
+ * `positions`: nothing but the output is allocated, and a step takes three quarters of the time. Otherwise (on other
+ * backends, under tf.grad, in debug mode, where a clone shares their values) new tensors take their place, and the old ones
+ * are disposed of. So read state.s and state.z anew after each call, and keep no other reference to them; `tf.clone` both
+ * to go on from a state twice. They live as long as those that they replace: beyond a tf.tidy around the call, unless the
+ * state was made in it.
  *
  * @param q [B,H,r]
  * @param k [B,H,r]
  * @param v [B,H,d]
- * @param state Two tensors, s [B,H,r',d] and z [B,H,r'], from `zeroState`, `returnState` or a step; no tf.Variable.
+ * @param state Two tensors, s [B,H,r',d] and z [B,H,r'], from `zeroState`, `returnState` or a step. Its properties are
+ *   assigned to.
  * @param options Those of `linearAttentionStep`.
  * @returns output [B,H,d], the caller's.
- * @throws Error for wrong ranks, shapes, dtypes and options, and for a state that cannot be moved on, before any work:
- *   the state is as it was then.
+ * @throws Error for wrong ranks, shapes, dtypes and options, and for a state that holds tf.Variables or cannot be
+ *   assigned to. The state is as it was then.
  *
  * ```js
  * const state = tfla.zeroState({batchSize: 1, numHeads: 2, keyDim: 8, valueDim: 16});
@@ -51,36 +54,26 @@ export function linearAttentionStepInPlace(
   state: LinearAttentionState,
   options?: LinearAttentionStepOptions,
 ): tf.Tensor3D {
-  checkOwned(state);
-  const {output, state: after} =
+  const {s, z} = (state ?? {}) as LinearAttentionState;
+  check(
+    isOwn(s) && isOwn(z),
+    FN,
+    () => `expected state to be {s, z}, two tensors that are no variables; got ${show(state)}.`,
+  );
+  const {output, state: next} =
     directStep(FN, q, k, v, state, options, runStepInPlace) ?? checkedStep(FN, q, k, v, state, options);
-  const {s, z} = state;
-  if (after.s !== s) {
-    replace(s, after.s, s);
-    state.s = after.s;
-  }
-  if (after.z !== z) {
-    replace(z, after.z, s);
-    state.z = after.z;
+  if (next.s !== s) {
+    // Both are new, then: what can go wrong comes before anything is disposed of.
+    if (!Reflect.set(state, 's', next.s) || !Reflect.set(state, 'z', next.z)) {
+      Reflect.set(state, 's', s);
+      tf.dispose([output, next.s, next.z]);
+      fail(FN, `expected state.s and state.z to be writable; got ${show(state)}, where they are not.`);
+    }
+    keepLike(s, next.s);
+    keepLike(z, next.z);
+    tf.dispose([s, z]);
   }
   return output;
-}
-
-/** `old` may be a z that was left out; `like` tells then how long the new one lives. */
-function replace(old: tf.Tensor | undefined, fresh: tf.Tensor, like: tf.Tensor): void {
-  keepLike(old ?? like, fresh);
-  old?.dispose();
-}
-
-/** The state must be an object that can be written to, of tensors that may be disposed of. */
-function checkOwned(state: LinearAttentionState): void {
-  const {s, z} = (state ?? {}) as Partial<LinearAttentionState>;
-  const right = isOwn(s) && (z === undefined || isOwn(z)) && !Object.isFrozen(state);
-  check(
-    right,
-    FN,
-    () => `expected state to be {s, z}, two tensors that are no variables, not frozen; got ${show(state)}.`,
-  );
 }
 
 const isOwn = (x: unknown): boolean => x instanceof Tensor && !(x instanceof Variable);

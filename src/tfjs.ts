@@ -75,8 +75,8 @@ export function sharedInfo(backend: unknown, {dataId, shape, dtype}: tf.TensorIn
 }
 
 /**
- * A kernel's input as a tensor. tfjs's ops hand tensors to a kernel; other kernels hand it bare infos, and another copy of
- * tfjs its own tensors, whose values somebody else owns. To be called inside a tidy, which ends what is made here.
+ * A kernel's input as a tensor. tfjs's ops hand tensors to a kernel; other kernels hand it bare infos, whose values somebody
+ * else owns. To be called inside a tidy, which ends what is made here.
  */
 export function asTensor(backend: unknown, x: tf.TensorInfo): tf.Tensor {
   return x instanceof tf.Tensor ? x : tf.engine().makeTensorFromTensorInfo(sharedInfo(backend, x));

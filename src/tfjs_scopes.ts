@@ -1,9 +1,18 @@
 /** Which tf.tidy will dispose of a tensor. What is read here was read in tfjs 4.22. */
 import * as tf from '@tensorflow/tfjs-core';
 
-/** Lets `fresh` live as long as `old`, whose place it takes: beyond the open tf.tidy, unless that will dispose of `old`. */
+/**
+ * Lets `fresh`, just made, live as long as `old`, whose place it takes: until the end of the tf.tidy that `old` was made in,
+ * if that is open and was not told to keep it; else beyond all.
+ */
 export function keepLike(old: tf.Tensor, fresh: tf.Tensor): void {
-  if (old.kept || old.scopeId !== tf.engine().state?.activeScope?.id) {
+  const {scopeStack, activeScope} = tf.engine().state;
+  const scope = old.kept ? undefined : scopeStack?.find(({id}) => id === old.scopeId);
+  if (scope === undefined) {
     tf.keep(fresh);
+  } else if (scope !== activeScope) {
+    activeScope.track.splice(activeScope.track.indexOf(fresh), 1);
+    fresh.scopeId = scope.id;
+    scope.track.push(fresh);
   }
 }

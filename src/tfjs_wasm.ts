@@ -2,6 +2,8 @@
 import * as tf from '@tensorflow/tfjs-core';
 
 interface WasmData {
+  /** The number by which the compiled code knows the tensor. */
+  id?: number;
   memoryOffset: number | null;
   /** Tensors that have these values: clones and reshaped ones share them. */
   refCount?: number;
@@ -15,6 +17,10 @@ interface WasmBackend {
     HEAPU8?: Uint8Array;
     _malloc?: (bytes: number) => number;
     _free?: (at: number) => void;
+    tfjs?: {
+      registerTensor?: (id: number, size: number, at: number) => void;
+      disposeData?: (id: number) => void;
+    };
   };
   dataIdMap?: {
     get(id: object): WasmData | undefined;
@@ -69,10 +75,29 @@ export function wasmOffset(backend: unknown, info: tf.TensorInfo): number {
   return data.memoryOffset;
 }
 
-/** True where no other tensor has this one's values (a clone would), so that they may be overwritten. */
+/** True where this tensor's values may be overwritten: no other has them (a clone would), and wasmOverwritten can tell of it. */
 export function isWasmOwner(backend: unknown, info: tf.TensorInfo): boolean {
-  const {dataIdMap} = backend as Required<WasmBackend>;
-  return (dataIdMap.data?.get(info.dataId) ?? dataIdMap.get(info.dataId))?.refCount === 1;
+  const {wasm, dataIdMap} = backend as Required<WasmBackend>;
+  const data = dataIdMap.data?.get(info.dataId) ?? dataIdMap.get(info.dataId);
+  return (
+    data?.refCount === 1 &&
+    data.id !== undefined &&
+    wasm.tfjs?.disposeData !== undefined &&
+    wasm.tfjs.registerTensor !== undefined
+  );
+}
+
+/**
+ * Tells the wasm backend that a tensor of isWasmOwner has other values now. XNNPACK's operators keep a packed copy of what
+ * they multiply with (matMul's b, a filter) until the tensor is disposed of: so it is, and registered again.
+ */
+export function wasmOverwritten(backend: unknown, info: tf.TensorInfo, size: number): void {
+  const {wasm, dataIdMap} = backend as Required<WasmBackend>;
+  const {id, memoryOffset} = (dataIdMap.data?.get(info.dataId) ??
+    dataIdMap.get(info.dataId)) as Required<WasmData>;
+  const {disposeData, registerTensor} = wasm.tfjs as Required<NonNullable<typeof wasm.tfjs>>;
+  disposeData(id);
+  registerTensor(id, size, memoryOffset as number);
 }
 
 /** A new tensor of the wasm backend; its values are whatever the memory held. */

@@ -1,7 +1,4 @@
-/**
- * Kernels are handed more than the tensors of tfjs's ops: other kernels give bare infos, and another copy of tfjs its own
- * tensors. Somebody else owns their values, whatever form a kernel takes.
- */
+/** Kernels are handed more than the tensors of tfjs's ops: other kernels give bare infos, whose values somebody else owns. */
 import * as tf from '@tensorflow/tfjs-core';
 import {composedKernels, composedStep} from '../src/linear_attention/composed_kernels';
 import {asAttrs, asInputs, type LinearAttentionAttrs} from '../src/linear_attention/spec';

@@ -84,6 +84,10 @@ describeOnBackends('a step in place', (backend) => {
         const state = zero();
         const warm = token();
         linearAttentionStepInPlace(warm[0], warm[1], warm[2], state).dispose();
+        const z0 = tf.reshape(state.z, [-1]);
+        const z0Before = valuesOf(z0);
+        linearAttentionStepInPlace(warm[0], warm[1], warm[2], state).dispose();
+        expect(valuesOf(z0)).toEqual(z0Before);
         const fork = {s: tf.clone(state.s), z: tf.clone(state.z)};
         const flat = tf.reshape(state.s, [-1]);
         const before = valuesIn(state);
@@ -102,7 +106,7 @@ describeOnBackends('a step in place', (backend) => {
         const inPlace = linearAttentionStepInPlace(ones, ones, square.z, square);
         expect(valuesOf(inPlace)).toEqual(valuesOf(asValue.output));
         disposeState(square);
-        tf.dispose([warm, fork, flat, want, ones, z, asValue, inPlace, state]);
+        tf.dispose([warm, z0, fork, flat, want, ones, z, asValue, inPlace, state]);
       });
     });
 
@@ -121,25 +125,58 @@ describeOnBackends('a step in place', (backend) => {
           const own = zero();
           const [q, k, v] = token();
           linearAttentionStepInPlace(q, k, v, own);
+          tf.tidy(() => {
+            tf.tidy(() => void linearAttentionStepInPlace(q, k, v, own));
+            linearAttentionStepInPlace(q, k, v, own);
+          });
+          expect(valuesOf(own.z)[0].every((x) => x > 0)).toBe(true);
         });
+        const kept = tf.tidy(() => zero());
+        tf.tidy(() => {
+          const own = zero();
+          tf.keep(own.s);
+          tf.keep(own.z);
+          const [q, k, v] = token();
+          linearAttentionStepInPlace(q, k, v, own);
+          disposeState(kept);
+          Object.assign(kept, own);
+        });
+        expect(valuesOf(kept.z)[0].every((x) => x > 0)).toBe(true);
+        disposeState(kept);
       });
     });
 
-    test('a z that is not needed comes to be', async () => {
+    test('what reads the state afterwards reads the new values, products of matrices included', async () => {
       await expectNoLeak(() => {
-        const {s, z} = zero();
-        const state = {s} as LinearAttentionState;
-        tf.tidy(() => {
-          const [q, k, v] = token();
-          const next = linearAttentionStep(q, k, v, {s, z}, {normalize: false});
-          const output = linearAttentionStepInPlace(q, k, v, state, {normalize: false});
-          // One of them goes by another kernel, which rounds otherwise.
-          expect(difference(output.dataSync(), next.output.dataSync(), FLOAT32)).toBeNull();
-          expect(difference(state.s.dataSync(), next.state.s.dataSync(), FLOAT32)).toBeNull();
-          expect(valuesOf(state.z)).toEqual(valuesOf(next.state.z));
-        });
-        disposeState(state);
-        z.dispose();
+        const state = zeroState({batchSize: 1, numHeads: 1, keyDim: 8, valueDim: 8});
+        const [one, row, column] = [tf.ones([1, 1, 8]), tf.ones([1, 8]), tf.ones([8, 1])];
+        for (let n = 1; n <= 4; n++) {
+          linearAttentionStepInPlace(one, one, one, state).dispose();
+          tf.tidy(() => {
+            const matrix = tf.reshape(state.s, [8, 8]) as tf.Tensor2D;
+            // elu + 1 of 1 is 2.
+            const read: [string, tf.Tensor, number][] = [
+              ['matMul', tf.matMul(row, matrix), 16 * n],
+              ['matMul, from the left', tf.matMul(matrix, column), 16 * n],
+              ['matMul with z', tf.matMul(row, tf.reshape(state.z, [8, 1])), 16 * n],
+              ['sum', tf.sum(state.s), 128 * n],
+              [
+                'filter',
+                tf.conv2d(
+                  tf.ones([1, 1, 1, 8]) as tf.Tensor4D,
+                  tf.reshape(state.s, [1, 1, 8, 8]),
+                  1,
+                  'valid',
+                ),
+                16 * n,
+              ],
+            ];
+            for (const [name, x, want] of read) {
+              expect([name, x.dataSync()[0]]).toEqual([name, want]);
+            }
+          });
+        }
+        tf.dispose([state, one, row, column]);
       });
     });
 
@@ -192,11 +229,7 @@ describeOnBackends('a step in place', (backend) => {
             /^linearAttentionStepInPlace: expected state .* no variables/,
           ],
           [() => step(q, k, v, {s: s.arraySync(), z}), /^linearAttentionStepInPlace: expected state/],
-          [
-            () => step(q, k, v, Object.freeze({s, z})),
-            /^linearAttentionStepInPlace: expected state .* frozen/,
-          ],
-          [() => step(q, k, v, {s}), /^linearAttentionStepInPlace: expected state\.z/],
+          [() => step(q, k, v, {s}), /^linearAttentionStepInPlace: expected state .* two tensors/],
         ];
         for (const [call, message] of wrong) {
           expect(call).toThrow(message);
@@ -204,6 +237,39 @@ describeOnBackends('a step in place', (backend) => {
         expect([state.s, state.z]).toEqual([s, z]);
         expect(valuesIn(state)).toEqual(before);
         tf.dispose([state, q, k, v, variable]);
+      });
+    });
+
+    test.each<[string, (x: LinearAttentionState) => LinearAttentionState]>([
+      ['frozen', (x) => Object.freeze(x)],
+      [
+        'with getters only',
+        ({s, z}) => ({
+          get s() {
+            return s;
+          },
+          get z() {
+            return z;
+          },
+        }),
+      ],
+      [
+        'whose z is read only',
+        ({s, z}) => Object.defineProperty({s} as LinearAttentionState, 'z', {value: z, enumerable: true}),
+      ],
+    ])('a state %s, where it had to be replaced, is an error that leaves it as it was', async (_, made) => {
+      await expectNoLeak(() => {
+        const {s, z} = zero();
+        // They share the state's values, so that these cannot be overwritten.
+        const shared = [tf.reshape(s, [-1]), tf.reshape(z, [-1])];
+        const state = made({s, z});
+        const [q, k, v] = token();
+        expect(() => linearAttentionStepInPlace(q, k, v, state)).toThrow(
+          /^linearAttentionStepInPlace: expected state.s and state.z to be writable/,
+        );
+        expect([state.s === s, state.z === z]).toEqual([true, true]);
+        expect(valuesIn(state)).toEqual([s, z].map((x) => Array(x.size).fill(0)));
+        tf.dispose([s, z, shared, q, k, v]);
       });
     });
   });
@@ -215,7 +281,7 @@ describeOnBackends('a step in place', (backend) => {
         tf.env().set('IS_TEST', false);
         try {
           const shape: [number, number, number, number] = [1, 2, 8, 16];
-          const others = Array.from({length: 4 * gaps}, () => tf.zeros(shape));
+          const others = Array.from({length: 12 * gaps}, () => tf.zeros(shape));
           const wide = others.filter((x) => wasmOffset(tf.backend(), x) % 16 !== 0);
           expect(wide.length).toBeGreaterThanOrEqual(gaps);
           tf.dispose(wide.slice(0, gaps));

@@ -22,7 +22,10 @@ export interface LinearAttentionStepAttrs {
   normalize: boolean;
   eps: number;
   scale: number;
-  /** The kernel may write the new s and z where the given ones are, and hand these back. */
+  /**
+   * The kernel may write the new s and z where the given ones are, both or none, where no other tensor shares their values.
+   * It hands back the objects that it was given.
+   */
   inPlace?: boolean;
 }
 

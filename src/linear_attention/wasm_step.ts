@@ -9,6 +9,7 @@ import {
   wasmMemory,
   wasmOffset,
   wasmOutput,
+  wasmOverwritten,
 } from '../tfjs';
 import {simdOver} from './simd_module';
 import {
@@ -69,6 +70,10 @@ function run(backend: object, inputs: LinearAttentionStepInputs, attrs: LinearAt
     attrs.scale,
     scratch,
   );
+  if (newS === s) {
+    wasmOverwritten(backend, s, B * H * r * d);
+    wasmOverwritten(backend, z, B * H * r);
+  }
   return [output, newS, newZ];
 }
 
