@@ -24,7 +24,7 @@ const BUDGET = {
   [`${name}/kernels/webgpu`]: [['./kernels/webgpu'], 13],
   [`${name}/kernels/node`]: [['./kernels/node'], 8.5],
   [`${name}/node-webgpu`]: [['./node-webgpu'], 14],
-  'ops + kernels/wasm': [['./ops', './kernels/wasm'], 50],
+  'ops + kernels/wasm': [['./ops', './kernels/wasm'], 51],
   'generation + layers + kernels/webgpu': [['./generation', './layers', './kernels/webgpu'], 45],
 };
 
