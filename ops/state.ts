@@ -9,8 +9,7 @@ const Tensor = tf.Tensor;
 /**
  * s = sum phi(k) v^T, [B,H,r',d], and z = sum phi(k), [B,H,r'], whatever the data format; r' is the feature dimension
  * after the map. A state is a value: operations return new ones and never change the one they were given, but for
- * linearAttentionStepInPlace. (A type, not
- * an interface, so that tf.tidy takes functions that return one.)
+ * linearAttentionStepInPlace. (A type, not an interface, so that tf.tidy takes functions that return one.)
  */
 export type LinearAttentionState = {
   s: tf.Tensor4D;
