@@ -1,6 +1,6 @@
 /**
  * The one place that touches what tfjs does not export (what concerns layers stands in tfjs_layers.ts, calls of kernels
- * in tfjs_kernels.ts, scopes of tf.tidy in tfjs_scopes.ts, the wasm backend's memory in tfjs_wasm.ts): everything here was
+ * in tfjs_kernels.ts, scopes of tf.tidy in tfjs_scopes.ts, the wasm backend's memory in tfjs_memory.ts): everything here was
  * read in tfjs 4.22 and is guarded, so that a later tfjs that moves a field gives a clear error or a slower path, never a
  * wrong number.
  */
@@ -8,8 +8,8 @@ import * as tf from '@tensorflow/tfjs-core';
 
 export * from './tfjs_kernels';
 export * from './tfjs_layers';
+export * from './tfjs_memory';
 export * from './tfjs_scopes';
-export * from './tfjs_wasm';
 
 interface EngineState {
   gradientDepth?: number;

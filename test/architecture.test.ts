@@ -21,7 +21,7 @@ const LIBRARY_PACKAGES = ['@tensorflow/tfjs-core', '@tensorflow/tfjs-layers'];
 const MAY_CAST = [
   join('src', 'tfjs.ts'),
   join('src', 'tfjs_layers.ts'),
-  join('src', 'tfjs_wasm.ts'),
+  join('src', 'tfjs_memory.ts'),
   join('src', 'linear_attention', 'spec.ts'),
   join('src', 'patches', 'kernel_arguments.ts'),
 ];
