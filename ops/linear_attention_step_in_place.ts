@@ -19,7 +19,7 @@ const FN = 'linearAttentionStepInPlace';
  *
  * On the wasm backend they are written where they lie, with a pointwise map and float32 tensors and without `mask` and
  * `positions`: nothing but the output is allocated, and a step takes three quarters of the time. Otherwise (on other
- * backends, under tf.grad, in debug mode, where a clone shares their values) new tensors take their place, and the old ones
+ * backends, under tf.grad, in debug mode, where a reshaped tensor shares their values) new tensors take their place, and the old ones
  * are disposed of. So read state.s and state.z anew after each call, and keep no other reference to them; `tf.clone` both
  * to go on from a state twice. They live as long as those that they replace: beyond a tf.tidy around the call, unless the
  * state was made in it.

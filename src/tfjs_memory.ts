@@ -5,7 +5,7 @@ interface WasmData {
   /** The number by which the compiled code knows the tensor. */
   id?: number;
   memoryOffset: number | null;
-  /** Tensors that have these values: clones and reshaped ones share them. */
+  /** Tensors that have these values: a reshaped one shares them. */
   refCount?: number;
 }
 
@@ -67,18 +67,23 @@ const isMemory = (x: unknown): x is WebAssembly.Memory =>
  * addresses are stable, but views of the memory are not.
  */
 export function wasmOffset(backend: unknown, info: tf.TensorInfo): number {
-  const {dataIdMap} = backend as Required<WasmBackend>;
-  const data = dataIdMap.data?.get(info.dataId) ?? dataIdMap.get(info.dataId);
+  const data = dataOf(backend, info);
   if (data?.memoryOffset == null) {
     throw new Error(`wasmOffset: expected a tensor of the wasm backend; got one of shape [${info.shape}].`);
   }
   return data.memoryOffset;
 }
 
-/** True where this tensor's values may be overwritten: no other has them (a clone would), and wasmOverwritten can tell of it. */
+/** What the backend knows of a tensor. */
+function dataOf(backend: unknown, {dataId}: tf.TensorInfo): WasmData | undefined {
+  const {dataIdMap} = backend as Required<WasmBackend>;
+  return dataIdMap.data?.get(dataId) ?? dataIdMap.get(dataId);
+}
+
+/** True where this tensor's values may be overwritten: no other shares them, and wasmOverwritten can tell of it. */
 export function isWasmOwner(backend: unknown, info: tf.TensorInfo): boolean {
-  const {wasm, dataIdMap} = backend as Required<WasmBackend>;
-  const data = dataIdMap.data?.get(info.dataId) ?? dataIdMap.get(info.dataId);
+  const {wasm} = backend as Required<WasmBackend>;
+  const data = dataOf(backend, info);
   return (
     data?.refCount === 1 &&
     data.id !== undefined &&
@@ -92,9 +97,8 @@ export function isWasmOwner(backend: unknown, info: tf.TensorInfo): boolean {
  * they multiply with (matMul's b, a filter) until the tensor is disposed of: so it is, and registered again.
  */
 export function wasmOverwritten(backend: unknown, info: tf.TensorInfo, size: number): void {
-  const {wasm, dataIdMap} = backend as Required<WasmBackend>;
-  const {id, memoryOffset} = (dataIdMap.data?.get(info.dataId) ??
-    dataIdMap.get(info.dataId)) as Required<WasmData>;
+  const {wasm} = backend as Required<WasmBackend>;
+  const {id, memoryOffset} = dataOf(backend, info) as Required<WasmData>;
   const {disposeData, registerTensor} = wasm.tfjs as Required<NonNullable<typeof wasm.tfjs>>;
   disposeData(id);
   registerTensor(id, size, memoryOffset as number);
@@ -116,27 +120,19 @@ export function wasmAlignedOutput(backend: unknown, shape: number[]): tf.TensorI
   const {wasm, makeOutput} = backend as Required<WasmBackend>;
   const {_malloc, _free} = wasm as Required<typeof wasm>;
   const bytes = 4 * tf.util.sizeFromShape(shape);
-  const first = _malloc(bytes) >>> 0;
-  if (first === 0) {
-    return wasmOutput(backend, shape);
+  const tried = [_malloc(bytes) >>> 0];
+  // 0, where there is no more memory, ends it too.
+  while (tried[tried.length - 1] % 16 !== 0 && tried.length < TRIES) {
+    tried.push(_malloc(bytes) >>> 0);
   }
-  let at = first;
-  const others: number[] = [];
-  while (at % 16 !== 0 && others.length < TRIES - 1) {
-    others.push(at);
-    at = _malloc(bytes) >>> 0;
-  }
-  if (at % 16 !== 0 || at === 0) {
-    // What is not found costs alignment, not the call.
-    others.push(at);
-    at = first;
-  }
-  for (const other of others) {
+  const last = tried[tried.length - 1];
+  const at = last !== 0 && last % 16 === 0 ? last : tried[0];
+  for (const other of tried) {
     if (other !== at) {
       _free(other);
     }
   }
-  return makeOutput.call(backend, shape, 'float32', at);
+  return at === 0 ? wasmOutput(backend, shape) : makeOutput.call(backend, shape, 'float32', at);
 }
 
 /**

@@ -11,7 +11,7 @@ export function keepLike(old: tf.Tensor, fresh: tf.Tensor): void {
   if (scope === undefined) {
     tf.keep(fresh);
   } else if (scope !== activeScope) {
-    activeScope.track.splice(activeScope.track.indexOf(fresh), 1);
+    activeScope.track = activeScope.track.filter((x) => x !== fresh);
     fresh.scopeId = scope.id;
     scope.track.push(fresh);
   }

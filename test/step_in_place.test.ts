@@ -31,7 +31,8 @@ describeOnBackends('a step in place', (backend) => {
     const OPTIONS = {
       'by default': undefined,
       'with another map, and not normalised': {featureMap: 'relu', normalize: false, scale: 0.5},
-      'with positions': {featureMap: 'identity', offset: 3, eps: 1e-3},
+      'with an offset': {featureMap: 'identity', offset: 3, eps: 1e-3},
+      'with positions': {featureMap: 'identity', positions: Int32Array.from([3, 5])},
       'of a batch with a masked row': {mask: [true, false]},
       'with a map of more features': {featureMap: 'dpfp'},
     };

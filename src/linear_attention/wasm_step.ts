@@ -23,7 +23,7 @@ import {
 import {wasmForward} from './wasm';
 
 /** `s` itself, or a new place for it, once, where its own would let vectors cross the ends of cache lines. */
-function overwritten(backend: object, s: TensorInfo): TensorInfo {
+function aligned(backend: object, s: TensorInfo): TensorInfo {
   if (wasmOffset(backend, s) % 16 === 0) {
     return s;
   }
@@ -47,7 +47,7 @@ function run(backend: object, inputs: LinearAttentionStepInputs, attrs: LinearAt
   const {q, k, v, s, z} = inputs;
   const [B, H, r, d] = s.shape;
   const own = attrs.inPlace === true && isWasmOwner(backend, s) && isWasmOwner(backend, z);
-  const newS = own ? overwritten(backend, s) : wasmAlignedOutput(backend, s.shape);
+  const newS = own ? aligned(backend, s) : wasmAlignedOutput(backend, s.shape);
   const output = wasmOutput(backend, v.shape);
   const newZ = newS === s ? z : wasmOutput(backend, z.shape);
   // Kept between calls: allocating it would take longer than using it.
